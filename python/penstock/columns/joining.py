@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ import numpy as np
 from penstock.columns.expressions import Expr, columns_of
 from penstock.columns.graph import Typed
 from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
+from penstock.columns.key_packing import KeyPacking
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
@@ -188,9 +188,8 @@ class Join:
     def _placed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
         if len(kinds) > 1:
             names = zip(self.other_keys, kinds, strict=True)
-            packing = KeyPacking.of(
-                [other_key(self.other.host(name), kind) for name, kind in names], self.shown()
-            )
+            columns = [other_key(self.other.host(name), kind) for name, kind in names]
+            packing = KeyPacking.of(native, columns, self.shown())
             rows = native.upload(*packing.packed)
             return Placed(native, self._unique(native.place(rows), None), rows.rows, packing, rows)
         (kind,), (name,) = kinds, self.other_keys
@@ -258,67 +257,6 @@ def with_first(joins: Sequence[Join], rows: Mapping[int, int], graph: Graph) -> 
             stay.add(id(join))
             names |= {name for key in join.keys for name in columns_of(key)}
     return tuple(join if id(join) in stay else replace(join, before=first) for join in joins)
-
-
-def combinations(columns: Sequence[ResultColumn]) -> int:
-    """How many keys of several columns there may be between their extremes."""
-    values = [column.bits.view(np.int64)[column.valid] for column in columns]
-    return math.prod(int(each.max()) - int(each.min()) + 1 if len(each) else 1 for each in values)
-
-
-@dataclass
-class KeyPacking:
-    """Keys of several columns as one integer: digits, from the least value that the other table has."""
-
-    columns: list[ResultColumn]
-    lows: list[int]
-    sizes: list[int]
-    packed: tuple[Any, Any]
-    """Of the other table's rows; and which have all keys."""
-
-    @staticmethod
-    def of(columns: list[ResultColumn], names: str) -> KeyPacking:
-        valid = np.logical_and.reduce([column.valid for column in columns])
-        values = [column.bits.view(np.int64)[valid] for column in columns]
-        lows = [int(each.min()) if len(each) else 0 for each in values]
-        highs = [int(each.max()) if len(each) else 0 for each in values]
-        sizes = [high - low + 1 for high, low in zip(highs, lows, strict=True)]
-        if math.prod(sizes) > 1 << 63:
-            raise ValueError(
-                f"join on {names}: the keys of the other table have {math.prod(sizes)} combinations, and "
-                "2^63 at most: join on fewer columns"
-            )
-        whole = np.zeros(len(values[0]), np.int64)
-        for each, low, size in zip(values, lows, sizes, strict=True):
-            whole = whole * size + (each - low)
-        packed = np.zeros(len(valid), np.uint64)
-        packed[valid] = whole.view(np.uint64)
-        return KeyPacking(columns, lows, sizes, (packed, valid.astype(np.uint8)))
-
-    def node(self, graph: Graph, keys: Sequence[Typed]) -> int:
-        """The same of a row; null where the other table cannot have it."""
-        whole: int | None = None
-        for key, column, low, size in zip(keys, self.columns, self.lows, self.sizes, strict=True):
-            node = key.node if key.type.kind != "string" else _code_there(graph, key, column.type)
-            above = graph.add("less_equal", graph.integer(low), node)
-            both = graph.add("logic_and", above, graph.add("less_equal", node, graph.integer(low + size - 1)))
-            # What is outside is null, so its difference, which may be beyond 64 bits, is none.
-            kept = graph.add("select", both, node, graph.add("null", nullable=True), nullable=True)
-            digit = graph.add("subtract", kept, graph.integer(low))
-            if whole is not None:
-                digit = graph.add("add", graph.add("multiply", whole, graph.integer(size)), digit)
-            whole = digit
-        assert whole is not None
-        return whole
-
-
-def _code_there(graph: Graph, key: Typed, other: ColumnType) -> int:
-    """The code that a text has in another dictionary; null: none."""
-    code_of = {word: code for code, word in enumerate(other.words or ())}
-    codes = [code_of.get(word, -1) for word in key.type.words or ()]
-    there = np.array(codes, np.int64)
-    number = graph.table(np.maximum(there, 0).view(np.uint64), (there >= 0).astype(np.uint8))
-    return graph.add("lookup", key.node, number=number, nullable=True)
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.columns.expressions import Aggregate, Column, Expr, Value
-from penstock.columns.joining import Join, ResultColumns, combinations
+from penstock.columns.joining import Join, ResultColumns
+from penstock.columns.key_packing import MOST_COMBINATIONS, combinations
 from penstock.columns.results import Result, ResultColumn
 from penstock.columns.types import FLOAT
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from penstock.columns.query import Query
 
 MEAN = "mean of group"
-OF_WORD = 1 << 63
 
 
 def variance(query: Query, aggregate: Aggregate) -> ResultColumn:
@@ -50,7 +50,7 @@ def _with_means(query: Query, of: Expr, means: Result) -> tuple[Query, Expr]:
     if not keys:
         return query, _number(mean)
     whole = replace(query, keys=(), aggregates=(of.mean().alias(MEAN),)).grouped().columns[0]
-    if any(key.type.is_number for key in keys) or combinations(keys) > OF_WORD:
+    if any(key.type.is_number for key in keys) or combinations(keys) > MOST_COMBINATIONS:
         return query, _number(whole)
     names = [f"key {k} of group" for k in range(len(keys))]
     columns = [replace(key, name=name) for key, name in zip(keys, names, strict=True)]

@@ -9,6 +9,9 @@ select s.id, s.k in (select count(*) from c where c.region = s.g) as x from s or
 select s.id from s where s.d in (select max(c.credit) from c where c.cid = s.k) or s.b order by 1
 select s.id from s where s.k in (select c.cid from c where c.region = s.g and c.rank > 1) or s.id = 4 order by 1
 select s.id from s where not (s.k in (select c.cid from c where c.region = s.g)) order by 1
+select s.id from s where s.f in (select c.w from c where c.region = s.g) order by 1
+select s.id from s where s.f not in (select c.w from c where c.region = s.g) order by 1
+select s.id, s.f in (select c.w from c where c.region = s.g) from s order by 1
 select c.cid from c where c.rank in (select s.k from s where s.g = c.region) order by 1
 select c.cid from c where c.rank not in (select s.k from s where s.g = c.region) order by 1
 select c.cid, c.name in (select s.t from s where s.k = c.cid) from c order by 1
