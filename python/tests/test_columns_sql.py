@@ -121,7 +121,7 @@ REFUSED = {
     "select word, count(*) from trips group by rollup (word)": "ROLLUP is not covered",
     "select date 'nothing' from trips": "no date or time",
     "select zone from trips limit 40%": "LIMIT OPTIONS is not covered",
-    "select distinct on (zone) zone, word from trips": "ON is not covered",
+    "select distinct on (zone) zone, count(*) from trips group by zone": "DISTINCT ON of groups",
     "select zone from trips tablesample 1 rows": "SAMPLE is not covered",
     "select zone from other.trips": "DB is not covered",
     "select k from trips q(k)": "COLUMNS is not covered",

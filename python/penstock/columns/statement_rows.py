@@ -40,8 +40,13 @@ def stacked(first: Result, second: Result, what: str) -> Result:
 
 def without_repeats(result: Result) -> Result:
     """Each row once, the first of those that are equal."""
+    return result.rows_at(first_of_each(result))
+
+
+def first_of_each(result: Result) -> npt.NDArray[np.int64]:
+    """Numbers of the rows that none before is equal to."""
     _, first = np.unique(_numbers(result), return_index=True)
-    return result.rows_at(np.sort(first))
+    return np.sort(first)
 
 
 def combined(first: Result, second: Result, what: str, every: bool) -> Result:

@@ -12,7 +12,7 @@ from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import Node, aggregates_in, check_parts, expressions, kind_of, refuse
 from penstock.columns.statement_rewriting import shown_name
-from penstock.columns.statement_rows import without_repeats
+from penstock.columns.statement_rows import first_of_each, without_repeats
 from penstock.columns.statement_sources import Condition, Sources
 
 
@@ -65,19 +65,24 @@ class Plan:
     ordering: Ordering
     distinct: bool = False
     """Of the rows that are shown, each once."""
+    of_each: tuple[str, ...] = ()
+    """Columns of the query's result: of the rows that are equal in these the first, DISTINCT ON."""
 
     def collect(self) -> Result:
         result = self._limited().collect()
         if self.distinct:
             result = self._named(without_repeats(self._named(result, inside=True)), inside=True)
         if self.ordering.order:
-            result = result.sorted(self.ordering.order, self.ordering.last)
+            result = result.sorted(self.ordering.order, None if self.of_each else self.ordering.last)
+        if self.of_each:
+            keys = [result.column(name) for name in self.of_each]
+            result = result.rows_at(first_of_each(Result(keys, result.account)))
         return self.ordering.cut(self._named(result))
 
     def columns(self) -> Columns:
         """Of a subquery: not yet read, where each row is one of the table's."""
         is_whole = self.ordering.limit is None and not self.ordering.offset
-        if not self.query.is_by_row or not is_whole or self.distinct:
+        if not self.query.is_by_row or not is_whole or self.distinct or self.of_each:
             return ResultColumns(self.collect().columns)
         outputs = {name_of(each): each for each in self.query.results()}
         shown = tuple(outputs[inside] for inside, _ in self.shown)
@@ -95,7 +100,7 @@ class Plan:
     def _limited(self) -> Query:
         """No more rows than are wanted, where that is known before."""
         order, wanted = self.ordering.order, self.ordering.last
-        if wanted is None or not self.query.is_by_row:
+        if wanted is None or not self.query.is_by_row or self.of_each:
             return self.query
         if not order:
             return self.query.head(wanted)
@@ -126,9 +131,16 @@ class Select:
         items = list(self._items())
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
         aggregates = group is not None or any(any(aggregates_in(n)) for n, _ in items)
+        on = None
         if distinct is not None:
-            check_parts(distinct, set())
-        plan = self._grouped(query, items, group) if aggregates or distinct else self._rows(query, items)
+            check_parts(distinct, {"on"})
+            on = distinct.args.get("on")
+        if on is not None and aggregates:
+            refuse(self.node, "DISTINCT ON of groups is not covered here")
+        if aggregates or (distinct is not None and on is None):
+            plan = self._grouped(query, items, group)
+        else:
+            plan = self._rows(query, items, [] if on is None else on.expressions)
         plan.distinct = distinct is not None and aggregates
         if plan.distinct and not {name for name, *_ in plan.ordering.order} <= {
             name for name, _ in plan.shown
@@ -174,19 +186,25 @@ class Select:
             if not any(name in source.columns for source in self.sources.all):
                 raise KeyError(f"sql: {node.sql(dialect='duckdb')}: there is no column {name!r}")
 
-    def _rows(self, query: Query, items: Sequence[tuple[Node, str]]) -> Plan:
+    def _rows(self, query: Query, items: Sequence[tuple[Node, str]], keys: Sequence[Node]) -> Plan:
+        """`keys`: of DISTINCT ON."""
         if self.node.args.get("having") is not None:
             refuse(self.node.args["having"], "HAVING without groups is not covered here")
         outputs = [self.translate(node).alias(f"c{k}") for k, (node, _) in enumerate(items)]
         shown = [(f"c{k}", name) for k, (_, name) in enumerate(items)]
-        order = []
-        for each in _ordered(self.node):
-            number = self._item(each.this, items)
+
+        def result(node: Node) -> str:
+            """The column of the query's result that has a value of each row."""
+            number = self._item(node, items)
             if number is None:
                 number = len(outputs)
-                outputs.append(self.translate(each.this).alias(f"c{number}"))
-            order.append((f"c{number}", *_directions(each)))
-        return Plan(query.select(*outputs), shown, Ordering.of_limits(self.node, order))
+                outputs.append(self.translate(node).alias(f"c{number}"))
+            return f"c{number}"
+
+        order = [(result(each.this), *_directions(each)) for each in _ordered(self.node)]
+        of_each = tuple(map(result, keys))
+        ordering = Ordering.of_limits(self.node, order)
+        return Plan(query.select(*outputs), shown, ordering, of_each=of_each)
 
     def _grouped(self, query: Query, items: Sequence[tuple[Node, str]], group: Node | None) -> Plan:
         keys = self._keys(items, group)

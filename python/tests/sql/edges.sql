@@ -15,6 +15,7 @@ select sum(k) as k from s
 select k, sum(k) as d from s group by k having d > 2 order by k
 select distinct k as id from s order by id
 select distinct g, length(g) as l from s order by l, g
+select distinct on (g) g from s
 select id, i64 from s order by i64 limit 4
 select id, i64 from s order by i64 desc limit 4
 select id, i64 from s order by i64 desc nulls last limit 4

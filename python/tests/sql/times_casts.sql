@@ -69,6 +69,7 @@ select cast(e as integer), cast(-e as integer) from s order by id
 select cast('2024-01-05' as date), '2024-01-05'::date, cast('12' as integer), '1.5'::double, 'true'::boolean from o
 select * exclude (credit, w) from c order by cid
 select * replace (cid + 1 as cid) from c order by cid
+select distinct on (g) g, id from s order by g, id
 select s.* from s order by id
 select id, * from c, s where c.cid = s.k order by id
 select id as x, x + 1 as y from s order by id limit 3
