@@ -126,3 +126,21 @@ def test_what_is_no_expression_is_refused() -> None:
         penstock.function(text)
     with pytest.raises(TypeError, match="it returns list, which depends on no argument: return an"):
         penstock.function(lambda x: [x])(array)
+    with pytest.raises(AttributeError, match=r"\.clip: an element has none: write it with"):
+        penstock.function(lambda x: x.clip(0, 1))(array)
+    with pytest.raises(TypeError, match=r"convert it by \.astype\(dtype\)"):
+        penstock.function(lambda x: np.float32(x))(array)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_floors_of_quotients_are_numpys(device: str, kind: str) -> None:
+    numbers = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.7, 1e30, -1e30, np.inf, -np.inf, np.nan]
+    left, right = (one.ravel().astype(kind) for one in np.meshgrid(numbers, numbers))
+    arrays = [penstock.from_tensor(one, "host", device=device) for one in (left, right)]
+    expressions: list[Any] = [lambda x, y: x // y, lambda x, y: x % y]
+    for expression in expressions:
+        with np.errstate(all="ignore"):
+            wanted = expression(left, right)
+        found = host(penstock.function(expression)(*arrays))
+        np.testing.assert_array_equal(found, wanted)
+        assert np.array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))

@@ -90,6 +90,14 @@ class Value:
     def __bool__(self) -> bool:
         raise TypeError("penstock.function: `if`, `and`, `or` see no elements: use numpy.where, & and |")
 
+    def __float__(self) -> float:
+        raise TypeError("penstock.function: an element is no Python number: convert it by .astype(dtype)")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"penstock.function: .{name}: an element has none: write it with operators and functions of numpy"
+        )
+
     def __abs__(self) -> Any:
         return _apply(np.abs, self)
 
@@ -266,9 +274,9 @@ __device__ T penstock_right_shift(T a, T b) {
 template <class T>
 __device__ T penstock_remainder(T a, T b) {
   if constexpr (T(0.5) != T(0)) {
-    T left = fmod(a, b);
-    if (left != 0 && (left < 0) != (b < 0)) left += b;
-    return left;
+    const T left = fmod(a, b);
+    if (left == 0) return copysign(T(0), b);
+    return (left < 0) != (b < 0) ? left + b : left;
   } else {
     if (b == 0) return 0;
     if constexpr (T(-1) < T(0)) {
@@ -295,8 +303,13 @@ __device__ T penstock_power(T base, T exponent) {
 template <class T>
 __device__ T penstock_floor_divide(T a, T b) {
   if constexpr (T(0.5) != T(0)) {
-    const T left = penstock_remainder<T>(a, b);
-    return b == 0 ? a / b : round((a - left) / b);
+    if (b == 0) return a / b;
+    const T left = fmod(a, b);
+    T whole = (a - left) / b;
+    if (left != 0 && (left < 0) != (b < 0)) whole -= 1;
+    if (whole == 0) return copysign(T(0), a / b);
+    const T below = floor(whole);
+    return whole - below > T(0.5) ? below + 1 : below;
   } else {
     if (b == 0) return 0;
     if constexpr (T(-1) < T(0)) {
