@@ -31,12 +31,16 @@ def address_of(memory: Any) -> int:
 
 
 def dense(tensor: Any, what: str) -> Any:
-    """The same tensor. TypeError for one that has no elements in memory: sparse, quantised, nested, meta."""
+    """The same tensor. TypeError for one that has no elements in memory: sparse, quantised, nested, meta.
+    ValueError for one whose memory has other numbers: negated, conjugated."""
     kinds = [str(tensor.layout).removeprefix("torch.")] * (str(tensor.layout) != "torch.strided")
     kinds += ["quantised"] * tensor.is_quantized + ["nested"] * tensor.is_nested
     kinds += [tensor.device.type] * (tensor.device.type not in ("cpu", "cuda"))
     if kinds:
         raise TypeError(f"{what} is a {kinds[0]} tensor: give a dense one on the CPU or the GPU")
+    for view in ("neg", "conj"):  # its elements are other numbers than those that lie there
+        if getattr(tensor, f"is_{view}")():
+            raise ValueError(f"{what} is a {view} view: give its .resolve_{view}()")
     if type(tensor).__name__ != "FakeTensor" and tensor.numel() != 0 and tensor.data_ptr() == 0:
         raise ValueError(
             f"{what} is a tensor whose storage was resized to nothing: give one that has elements"
