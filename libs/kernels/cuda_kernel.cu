@@ -74,7 +74,7 @@ class cuda_kernel final : public user_kernel {
   }
 
   executor& on() const override { return on_; }
-  u32& stop_word() override { return *stop_.data(); }
+  void set_stopped(bool stopped) override { system_ref<u32>(*stop_.data()).store(stopped ? 1 : 0, relaxed); }
 
   launch_facts facts(u32 block_threads, u32 shared_bytes) const override {
     const gpu_scope here(on_.gpu());
@@ -94,12 +94,13 @@ class cuda_kernel final : public user_kernel {
             static_cast<u32>(unit_threads)};
   }
 
-  void start(std::span<void*> parameters, launch_shape const& shape) override {
+  bool start(std::span<void*> parameters, launch_shape const& shape) override {
     const gpu_scope here(on_.gpu());
     const dim3 grid(shape.grid.x, shape.grid.y, shape.grid.z), block(shape.block.x, shape.block.y, shape.block.z);
     check(
         cudaLaunchKernel(kernel_, grid, block, parameters.data(), shape.shared_bytes, static_cast<cudaStream_t>(shape.stream)),
         "launch");
+    return true;
   }
 
   u64 parameter_bytes(u64 index) const override { return index < parameters_.size() ? parameters_[index] : 0; }

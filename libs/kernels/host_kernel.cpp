@@ -120,43 +120,57 @@ class host_kernel final : public user_kernel {
 
   executor& on() const override { return on_; }
   launch_facts facts(u32, u32) const override { return {.max_block_threads = max_block_threads, .units = on_.units()}; }
-  u32& stop_word() override { return stop_; }
+  void set_stopped(bool) override {}
 
   u64 parameter_bytes(u64 index) const override { return index < entry_->sizes.count ? entry_->sizes.bytes[index] : 0; }
   std::unique_ptr<launch_end> end_on(void*) override { return nullptr; }
 
-  void start(std::span<void*> parameters, launch_shape const& shape) override {
+  bool start(std::span<void*> parameters, launch_shape const& shape) override {
     check_shape(shape);
-    system_ref<u32>(stop_).store(0, relaxed);
-    const deadline watch(stop_, shape.timeout_ns);
+    u32 stop = 0;
+    const deadline watch(stop, shape.timeout_ns);
+    const auto in_time = [&] { return system_ref<u32>(stop).load(relaxed) == 0; };
     launch_thread* const beside = shape.check ? launch_thread::free_one() : nullptr;
-    if (beside == nullptr) return run_blocks(parameters, shape);
-    beside->start([&] { run_blocks(parameters, shape); });
+    if (beside == nullptr) {
+      run_blocks(parameters, shape, stop);
+      return in_time();
+    }
+    beside->start([&] { run_blocks(parameters, shape, stop); });
     while (!beside->wait_for(check_every)) {
       try {
         shape.check();
       } catch (...) {
-        system_ref<u32>(stop_).store(1, relaxed);  // for threads that ask; the next launch begins anew
+        system_ref<u32>(stop).store(1, relaxed);  // for threads that ask
         beside->finish();
         throw;
       }
     }
     if (const std::exception_ptr failure = beside->finish()) std::rethrow_exception(failure);
+    return in_time();
   }
 
  private:
+  struct was_stopped {};
   static constexpr u32 max_block_threads = 1024;
+  static constexpr u32 max_grid_x = 0x7fffffff, max_grid_yz = 65535;  // as a GPU's
+  static constexpr u32 max_shared_bytes = 1 << 20;
   static constexpr auto check_every = std::chrono::milliseconds(50);
 
   /// Until the launch is stopped.
-  void run_blocks(std::span<void*> parameters, launch_shape const& shape) {
+  void run_blocks(std::span<void*> parameters, launch_shape const& shape, u32& stop) {
+    try {
+      run_all_blocks(parameters, shape, stop);
+    } catch (was_stopped const&) {}  // there may be more blocks than could be passed over one by one
+  }
+
+  void run_all_blocks(std::span<void*> parameters, launch_shape const& shape, u32& stop) {
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
       thread_local block_runner runner;
       std::vector<u64> shared((shape.shared_bytes + 7) / 8 + 2);
       const u64 unaligned = reinterpret_cast<std::uintptr_t>(shared.data()) % 16;
       for (u64 block = first; block < last; ++block) {
-        if (system_ref<u32>(stop_).load(relaxed) != 0) return;
+        if (system_ref<u32>(stop).load(relaxed) != 0) throw was_stopped();
         host_thread place;
         place.thread = {0, 0, 0};
         place.block = {static_cast<u32>(block % shape.grid.x), static_cast<u32>(block / shape.grid.x % shape.grid.y),
@@ -164,25 +178,32 @@ class host_kernel final : public user_kernel {
         place.block_size = shape.block;
         place.grid_size = shape.grid;
         place.dynamic_shared = reinterpret_cast<std::byte*>(shared.data()) + (unaligned == 0 ? 0 : 16 - unaligned);
-        place.stop = &stop_;
+        place.stop = &stop;
         runner.run(name_, *entry_, parameters.data(), place);
       }
     });
   }
 
   void check_shape(launch_shape const& shape) const {
+    const auto refuse = [&](std::string const& what) { throw_bad_input("launch", "the kernel " + name_, what); };
     const u64 threads = u64{shape.block.x} * shape.block.y * shape.block.z;
-    if (threads != 0 && threads <= max_block_threads) return;
-    throw_bad_input(
-        "launch", "the kernel " + name_,
-        "a block of " + std::to_string(threads) + " threads: a block has 1 to " + std::to_string(max_block_threads));
+    if (threads == 0 || threads > max_block_threads) {
+      refuse("a block of " + std::to_string(threads) + " threads: a block has 1 to " + std::to_string(max_block_threads));
+    }
+    if (shape.grid.x > max_grid_x || shape.grid.y > max_grid_yz || shape.grid.z > max_grid_yz) {
+      refuse("a grid of " + std::to_string(shape.grid.x) + " x " + std::to_string(shape.grid.y) + " x " +
+             std::to_string(shape.grid.z) + " blocks: it has up to 2^31 - 1 along x and 65535 along y and z");
+    }
+    if (shape.shared_bytes > max_shared_bytes) {
+      refuse(std::to_string(shape.shared_bytes) + " bytes of shared memory: a block has up to " +
+             std::to_string(max_shared_bytes));
+    }
   }
 
   executor& on_;
   std::string name_;
   void* library_ = nullptr;
   host_entry const* entry_ = nullptr;
-  u32 stop_ = 0;
 };
 
 }  // namespace

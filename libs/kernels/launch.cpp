@@ -15,15 +15,18 @@ class lending {
     lent_.reserve(descriptors_);
   }
 
-  std::vector<row_call> run() {
+  started_launch run() {
     lend_from(0);
     std::reverse(calls_.begin(), calls_.end());  // the last array's is over first
-    return std::move(calls_);
+    return {std::move(calls_), nullptr, in_time_};
   }
 
  private:
   void lend_from(std::size_t k) {
-    if (k == arguments_.size()) return kernel_.start(parameters_, shape_);
+    if (k == arguments_.size()) {
+      in_time_ = kernel_.start(parameters_, shape_);
+      return;
+    }
     kernel_argument& argument = arguments_[k];
     if (argument.array == nullptr) {
       check_size(k);
@@ -54,12 +57,13 @@ class lending {
   std::vector<array_descriptor> lent_;
   std::vector<void*> parameters_;
   std::vector<row_call> calls_;
+  bool in_time_ = true;
 };
 
 }  // namespace
 
 started_launch launch(user_kernel& kernel, std::span<kernel_argument> arguments, launch_shape const& shape) {
-  started_launch started{lending(kernel, arguments, shape).run(), nullptr};
+  started_launch started = lending(kernel, arguments, shape).run();
   if (started.calls.empty()) started.end = kernel.end_on(shape.stream);
   return started;
 }

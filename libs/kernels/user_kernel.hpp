@@ -51,20 +51,21 @@ class launch_end {
   virtual void wait() = 0;
 };
 
-/// Launches of one kernel come from one thread at a time.
 class user_kernel {
  public:
   virtual ~user_kernel() = default;
 
   virtual executor& on() const = 0;
   virtual launch_facts facts(u32 block_threads, u32 shared_bytes) const = 0;
-  /// The word that makes stopped() true in threads that run, and in those of later launches.
-  virtual u32& stop_word() = 0;
+  /// CUDA: makes stopped() true, or false again, in threads that run, and in those of later launches. CPU: of each launch, by
+  /// its deadline.
+  virtual void set_stopped(bool stopped) = 0;
   /// Bytes of a parameter; 0: unknown, or there is none.
   virtual u64 parameter_bytes(u64 index) const = 0;
   /// `parameters`: an address for each. CUDA: returns when the kernel is on the stream; CPU: when it is done. Throws
-  /// penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never come.
-  virtual void start(std::span<void*> parameters, launch_shape const& shape) = 0;
+  /// penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never come. False: it
+  /// passed its deadline, and blocks are left.
+  virtual bool start(std::span<void*> parameters, launch_shape const& shape) = 0;
   /// Behind what is on the stream now; null on the CPU, and while the stream is captured.
   virtual std::unique_ptr<launch_end> end_on(void* stream) = 0;
 };
@@ -73,6 +74,7 @@ class user_kernel {
 struct started_launch {
   std::vector<row_call> calls;      ///< of each array, in the order of the arguments
   std::unique_ptr<launch_end> end;  ///< of one without arrays
+  bool in_time = true;              ///< CPU: before its deadline
 };
 
 /// Lends the arrays and starts the kernel.

@@ -118,8 +118,7 @@ void bind_kernels(nb::module_& m) {
           },
           "executor"_a, "name"_a, "library"_a, nb::keep_alive<0, 1>())
       .def("facts", &facts_of, "block_threads"_a, "shared_bytes"_a)
-      .def("set_stopped", [](user_kernel& k, bool stopped) { system_ref<u32>(k.stop_word()).store(stopped ? 1 : 0, relaxed); })
-      .def_prop_ro("stopped", [](user_kernel& k) { return system_ref<u32>(k.stop_word()).load(relaxed) != 0; })
+      .def("set_stopped", &user_kernel::set_stopped, "stopped"_a)
       .def(
           "launch",
           [](user_kernel& kernel, kernel_arguments& arguments, sizes const& grid, sizes const& block, u32 shared_bytes,
@@ -132,7 +131,7 @@ void bind_kernels(nb::module_& m) {
             };
             keep_if_captured(kernel, shape.stream, needed);
             started_launch started = launch(kernel, arguments.all, shape);
-            return std::pair(std::move(started.calls), std::move(started.end));
+            return std::tuple(std::move(started.calls), std::move(started.end), started.in_time);
           },
           "arguments"_a, "grid"_a, "block"_a, "shared_bytes"_a, "stream"_a, "timeout_ns"_a, "needed"_a,
           nb::call_guard<nb::gil_scoped_release>());

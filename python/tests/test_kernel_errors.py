@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock
@@ -39,7 +41,7 @@ def test_wrong_arguments_are_refused_by_name(tmp_path: Path, device: str) -> Non
             r"argument 1 .* is read-only: declare penstock::array<const float>, or open",
         ),
         ((doubles, 1, 1), TypeError, "the array holds float64: declare penstock::array<double>"),
-        ((good, "x", 1), TypeError, r"argument 2 \(int n\): x: give a number"),
+        ((good, "x", 1), TypeError, r"argument 2 \(int n\): x: give a whole number"),
         ((good, 2**31, 1), OverflowError, r"2147483648 is out of the range of int"),
         ((good, 1, -1), OverflowError, "argument 3"),
         ((good, 1.5, 1), TypeError, "argument 2"),
@@ -251,14 +253,14 @@ def test_a_structure_has_the_bytes_of_its_parameter(device: str) -> None:
 
 def test_bounds_are_those_of_each_dimension(device: str) -> None:
     memory, out = results(np.zeros((4, 4), np.int32), device)
-    for index, element in (("1, 6", 26), ("-1", 2**64 - 2), ("4, 0", 16)):
+    for index, element in (("1, 6", "element 26"), ("-1", "a negative element"), ("4, 0", "element 16")):
         access = f"out[{index}]" if "," not in index else f"out({index})"
         kernel = penstock.kernel(
             f"__global__ void f(penstock::array<int> out) {{ {access} = 1; }}",
             device=device,
             check_bounds=True,
         )
-        with pytest.raises(IndexError, match=f"element {element} is out of range: it has 16"):
+        with pytest.raises(IndexError, match=f"{element} is out of range: it has 16"):
             kernel(out, threads=1).wait()
     assert not memory.any()
 
@@ -281,3 +283,78 @@ kernel(1, threads=64)
 def test_a_reference_is_refused_in_its_line(text: str) -> None:
     with pytest.raises(ValueError, match=r"f, line 3: parameter 2 .* takes no references: take it by value"):
         penstock.kernel(f"\n\n__global__ void f(int n, {text}) {{}}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ({"grid": (2**31 - 1, 2, 65536)}, "a grid of 2147483647 x 2 x 65536 blocks: it has up to"),
+        ({"threads": 2**39}, "a grid of 2147483648 x 1 x 1 blocks"),
+        ({"block": (2**31 - 1, 2**31 - 1, 4)}, "a block has 1 to 1024 threads"),
+        ({"grid": 1, "shared": 2**31 - 1}, "2147483647 bytes of shared memory: a block has up to"),
+    ],
+)
+def test_a_launch_that_no_gpu_has_is_refused_on_the_cpu(shape: dict[str, Any], sentence: str) -> None:
+    kernel = penstock.kernel("__global__ void f(int* n) { ++*n; }", device="cpu")
+    count = np.zeros(1, np.int32)
+    with pytest.raises(ValueError, match=f"kernel f: .*{sentence}"):
+        kernel(count, **shape)
+    assert count[0] == 0
+
+
+def test_blocks_without_number_end_at_the_deadline() -> None:
+    kernel = penstock.kernel("__global__ void f(int* n) {}", device="cpu")
+    before = time.monotonic()
+    with pytest.raises(TimeoutError, match="kernel f: it ran past its deadline"):
+        kernel(np.zeros(1, np.int32), grid=(2**31 - 1, 65535, 65535), block=1, timeout=0.1)
+    assert time.monotonic() - before < 20
+
+
+def test_the_deadline_of_a_launch_is_no_matter_to_another() -> None:
+    kernel = penstock.kernel(
+        "__global__ void f(int* n, int rounds) { for (volatile int k = 0; k < rounds; ++k); ++*n; }",
+        device="cpu",
+    )
+    late = 0
+
+    def pass_deadlines() -> None:
+        nonlocal late
+        for _ in range(10):
+            try:
+                kernel(np.zeros(1, np.int32), 2_000_000, grid=10, block=1, timeout=1e-3)
+            except TimeoutError:
+                late += 1
+
+    others = threading.Thread(target=pass_deadlines)
+    others.start()
+    count, launches = np.zeros(1, np.int32), 0
+    while others.is_alive() or launches == 0:
+        kernel(count, 1000, grid=1, block=1, timeout=60)
+        launches += 1
+    others.join()
+    assert (int(count[0]), late > 0) == (launches, True)
+
+
+def test_what_a_number_must_be_is_named() -> None:
+    kernel = penstock.kernel("__global__ void f(int n, bool b, float x, float4 v) {}", device="cpu")
+    good = (1, True, 1.0, (1, 2, 3, 4))
+    for position, value, error, sentence in [
+        (0, 1.0, TypeError, "give a whole number"),
+        (1, 2, TypeError, "give 0 or 1"),
+        (2, "1", TypeError, "give a number"),
+        (3, (1, 2, 3, 1e300), OverflowError, "is out of the range of float4"),
+    ]:
+        with pytest.raises(error, match=rf"argument {position + 1} .*: .*{sentence}"):
+            kernel(*good[:position], value, *good[position + 1 :])
+    kernel(1, True, 1.0, (1, 2, np.nan, np.inf))
+
+
+def test_a_tensor_of_other_numbers_than_lie_there_is_refused() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    kernel = penstock.kernel("__global__ void f(const float* p) {}", device="cpu")
+    negated = torch.tensor([1 + 2j]).conj().imag
+    with pytest.raises(ValueError, match=r"argument 1 .* is a neg view: give its .resolve_neg\(\)"):
+        kernel(negated)
+    with pytest.raises(ValueError, match=r"from_tensor: it is a neg view"):
+        penstock.from_tensor(negated, "host")
+    kernel(negated.resolve_neg())

@@ -269,7 +269,7 @@ def test_parameters_have_a_limit(device: str) -> None:
 
 
 def test_a_kernel_throws_nothing_on_the_cpu() -> None:
-    with pytest.raises(ValueError, match="exception handling disabled"):
+    with pytest.raises(ValueError, match="a kernel throws and catches nothing: report"):
         penstock.kernel("__global__ void f() { throw 1; }", device="cpu")
 
 
@@ -286,6 +286,7 @@ def test_nothing_is_no_array() -> None:
     [
         ("extern __shared__ int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
         ("__half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
+        ("half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("f<<<1, 1>>>(n);", "a kernel launches no other on the CPU"),
         ('asm("mov.u32 %0, %laneid;" : "=r"(*n));', "PTX is a GPU's"),
         ("\n#include <cuda_fp16.h>\n", "the headers of CUDA are a GPU's: leave them out"),
@@ -296,3 +297,25 @@ def test_nothing_is_no_array() -> None:
 def test_what_the_cpu_does_not_take_is_named(body: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=f"compile the kernel f: .*({sentence})"):
         penstock.kernel(f"__global__ void f(int* n) {{ {body} }}", device="cpu")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "\ufeff__global__ void f(int* p) { *p = 7; }",
+        "#define P int*\r\n__global__ void f(P p) {\r\n  *p = \\\r\n  7;\r\n}\r\n",
+        "using P = int*;\n__global__ void f(P p) { *p = 7; }",
+        "__global__ void f(void* p) { *static_cast<int*>(p) = 7; }",
+        "struct later;\n__global__ void f(later* p) { *reinterpret_cast<int*>(p) = 7; }",
+    ],
+)
+def test_pointers_are_known_however_they_are_written(source: str) -> None:
+    number = np.zeros(2, np.int32)
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    assert number[0] == 7
+
+
+def test_a_pointer_that_cannot_be_seen_is_no_bytes() -> None:
+    source = "template <class T> using to = T*;\n__global__ void f(to<int> p) { *p = 1; }"
+    with pytest.raises(ValueError, match="parameter 1 of f is not what its type seems to be"):
+        penstock.kernel(source, device="cpu")

@@ -127,7 +127,8 @@ class Calls(ArrayState):
     def _refuse(self, what: str, numbers: Any, bad: int) -> None:
         if numbers is None:  # of a kernel, which names elements
             elements = math.prod(self.shape)
-            raise IndexError(f"{what} {self!r}: element {bad} is out of range: it has {elements} elements")
+            named = "a negative element" if bad >= 2**63 else f"element {bad}"
+            raise IndexError(f"{what} {self!r}: {named} is out of range: it has {elements} elements")
         shape = tuple(numbers.shape)
         position = tuple(int(k) for k in np.unravel_index(bad, shape))
         shown = position[0] if len(position) == 1 else position

@@ -187,7 +187,8 @@ class Packer:
                 "that fits, or declare a wider type"
             ) from None
         except (TypeError, ValueError):
-            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a number") from None
+            kind = {"<?": "0 or 1", **dict.fromkeys(_FLOATS, "a number")}.get(code.format, "a whole number")
+            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give {kind}") from None
 
     def _bytes(self, parameter: Parameter, one: Any) -> bytes:
         """Of a struct of the user's own, or a vector."""
@@ -202,7 +203,8 @@ class Packer:
                 wanted = np.dtype("uint16" if element.dtype == "bfloat16" else element.dtype)
                 with np.errstate(all="ignore"):
                     taken = np.ascontiguousarray(values, wanted)
-                if wanted.kind in "iu" and not np.array_equal(taken, values):
+                lost = wanted.kind == "f" and not np.array_equal(np.isfinite(taken), np.isfinite(values))
+                if lost or (wanted.kind in "iu" and not np.array_equal(taken, values)):
                     raise OverflowError(
                         f"{self._at(parameter)}: {shown(one)} is out of the range of {element.name}: give "
                         "numbers that fit"

@@ -38,7 +38,7 @@ _GPU_ALONE = [
         r"conflicting specifiers|specifier conflicts|cannot combine",
         "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()",
     ),
-    (r"__half|__nv_bfloat16", "__half and __nv_bfloat16 are a GPU's: use float for the CPU"),
+    (r"__half|__nv_bfloat16|[‘']half2?[’']", "__half and __nv_bfloat16 are a GPU's: use float for the CPU"),
     (
         r"\b(cuda\w*|cooperative_groups|mma|cub|thrust)[\w/]*\.(h|hpp|cuh)\b",
         "the headers of CUDA are a GPU's: leave them out",
@@ -48,6 +48,10 @@ _GPU_ALONE = [
         "a kernel launches no other on the CPU: call a __device__ function",
     ),
     (r"invalid '?asm'?|in asm|inline asm", "PTX is a GPU's: write it in C++ for the CPU"),
+    (
+        r"exception handling disabled|'-fno-exceptions'|exceptions disabled",
+        "a kernel throws and catches nothing: report errors through an array",
+    ),
     (r"cuda(Texture|Surface)Object_t", "textures are a GPU's: take an array or a pointer"),
 ]
 

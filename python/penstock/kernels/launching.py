@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _Extent = tuple[int, int, int]
 
 _BLOCK = 256  # threads
+_MOST_BLOCK = 1024
 _HOST_BLOCKS_PER_THREAD = 4
 _KEPT_SHAPES = 64
 _POLL_SECONDS = 0.0002
@@ -117,7 +118,8 @@ class Launch:
 
 
 class Kernel:
-    """Made by `penstock.kernel`. Launches come from one thread at a time."""
+    """Made by `penstock.kernel`. On the CPU launches may come from several threads, and take turns; on a GPU
+    from one at a time."""
 
     def __init__(self, source: Source, signature: Signature, device: Any) -> None:
         self._source, self._signature = source, signature
@@ -230,14 +232,15 @@ class Kernel:
     ) -> Launch:
         needed = (self._native, *[folder.native for folder in lent.folders])
         if stream is None and self._on_torch:
-            calls, end = self._native.launch(packed, *shape, self._library.current_stream(), limit, needed)
+            calls, end, in_time = self._native.launch(
+                packed, *shape, self._library.current_stream(), limit, needed
+            )
         else:
             with self._library.on(stream) as handle:
-                calls, end = self._native.launch(packed, *shape, handle, limit, needed)
+                calls, end, in_time = self._native.launch(packed, *shape, handle, limit, needed)
         launch = Launch(self, lent.arrays, calls, end, arguments)
         if not self._cuda:
-            if limit and self._native.stopped:
-                self._native.set_stopped(False)
+            if not in_time:
                 raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {limit / 1e9:g} s")
             launch.wait()
             return launch
@@ -253,7 +256,7 @@ class Kernel:
         (threads of those over the multiprocessor's `unit_threads`), `units` (multiprocessors, or CPU
         threads). Zeros on the CPU for what it does not have."""
         sizes = [whole_number(given) for given in (block, shared)]
-        if None in sizes or not 0 < (sizes[0] or 0) <= 1024 or not 0 <= (sizes[1] or 0) < 2**31:
+        if None in sizes or not 0 < (sizes[0] or 0) <= _MOST_BLOCK or not 0 <= (sizes[1] or 0) < 2**31:
             raise ValueError(f"report: block {shown(block)}, shared {shown(shared)}: give threads and bytes")
         facts = self._native.facts(block, shared)
         threads = facts["unit_threads"]
@@ -303,6 +306,10 @@ class Kernel:
         return made
 
     def _new_shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
+        if block is not None and math.prod(_extent(block, "block")) > _MOST_BLOCK:
+            raise ValueError(
+                f"kernel {self.name}: block {shown(block)}: a block has 1 to {_MOST_BLOCK} threads"
+            )
         if whole_number(shared) is None or not 0 <= shared < 2**31:
             raise ValueError(f"kernel {self.name}: shared {shown(shared)}: give bytes, as a whole number")
         if threads is not None:
@@ -392,6 +399,7 @@ def kernel(
         raise ValueError(f"penstock.kernel: source {source}: of a file give pathlib.Path({source!r})")
     if not isinstance(source, str):
         raise TypeError(f"penstock.kernel: source {shown(source)}: give text, or a pathlib.Path")
+    source = source.removeprefix("\ufeff").replace("\r\n", "\n")  # as editors write files
     if (wrong := re.search(r"[\0\ud800-\udfff]", source)) is not None:
         raise ValueError(
             f"penstock.kernel: the source has {wrong.group()!a} at position {wrong.start()}, which is no "

@@ -45,14 +45,18 @@ class Signature:
             element = parameter.element
             if parameter.kind == "files":
                 asked = "files_parameter, sizeof(penstock::files), penstock::kernels::no_number"
-            elif element is None:
+            elif element is None and parameter.kind == "pointer":
                 continue
+            elif element is None:
+                asked = ""
             else:
                 asked = f"{kinds.get(parameter.kind, 'value_parameter')}, {element.itemsize}, "
                 asked += f"penstock::kernels::{element.number}"
+            fits = f"parameter_is(&{self.name}, {index}, penstock::kernels::{asked})"
+            if not asked:
+                fits = f"parameter_is_value(&{self.name}, {index})"
             lines.append(
-                f"static_assert(penstock::kernels::parameter_is(&{self.name}, {index}, "
-                f'penstock::kernels::{asked}), "parameter '
+                f'static_assert(penstock::kernels::{fits}, "parameter '
                 f'{index + 1} of {self.name} is not what its type seems to be: name a plain type there");'
             )
         return "\n".join(lines) + "\n"
@@ -146,7 +150,7 @@ def _type_of(parameter: Parameter) -> tuple[object, ...]:
 def _aliases(plain: str) -> dict[str, str]:
     pairs = re.findall(r"\busing\s+(\w+)\s*=\s*([^;]+);", plain)
     pairs += [(name, of) for of, name in re.findall(r"\btypedef\s+([^;]+?)\s+(\w+)\s*;", plain)]
-    pairs += re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w \t:]+)$", plain, re.MULTILINE)
+    pairs += re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w \t:*]+)$", plain, re.MULTILINE)
     return {name: of.strip() for name, of in pairs}
 
 
@@ -252,8 +256,9 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         return Parameter(name, shown, "array", _element(element, names), stores)
     if _FILES.fullmatch(resolved) is not None:
         return Parameter(name, shown, "files", None, False)
-    if shown.endswith(("*", "* const")):
-        pointed = shown.removesuffix("const").strip().removesuffix("*").strip()
+    pointer = next((each for each in (shown, resolved) if each.endswith(("*", "* const"))), None)
+    if pointer is not None:
+        pointed = pointer.removesuffix("const").strip().removesuffix("*").strip()
         stores = re.search(r"\bconst\b", pointed) is None
         return Parameter(name, shown, "pointer", _element(pointed, names), stores)
     element = _element(bare, names)
