@@ -358,3 +358,34 @@ def test_a_tensor_of_other_numbers_than_lie_there_is_refused() -> None:
     with pytest.raises(ValueError, match=r"from_tensor: it is a neg view"):
         penstock.from_tensor(negated, "host")
     kernel(negated.resolve_neg())
+
+
+def test_memory_that_no_vector_begins_at_is_refused(device: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    floats = torch.zeros(17, device=device)
+    vectors = penstock.kernel("__global__ void f(float4* p) { p[0].w = 1; }", device=device)
+    threes = penstock.kernel("__global__ void f(float3* p) { p[0].z = 1; }", device=device)
+    for _ in range(2):  # the second time as one that is known
+        vectors(floats[4:], threads=1).wait()
+        threes(floats[9:], threads=1).wait()
+        with pytest.raises(
+            ValueError, match=r"it begins at no multiple of 16 bytes: give a copy, or declare float\*"
+        ):
+            vectors(floats[1:], threads=1)
+    assert floats.nonzero().flatten().tolist() == [7, 11]
+    if device == "cpu":
+        bytes_ = np.zeros(40, np.uint8)
+        whole = penstock.kernel("__global__ void f(int* p) { p[0] = 1; }", device=device)
+        with pytest.raises(ValueError, match="it begins at no multiple of 4 bytes"):
+            whole(bytes_[1:5].view(np.int32), threads=1)
+
+
+def test_options_of_another_type_are_refused(tmp_path: Path) -> None:
+    source = "__global__ void f() {}"
+    wrong: Any
+    for wrong in (tmp_path / "none", 3):
+        with pytest.raises(ValueError, match=r"include_dirs .*: there is no such folder"):
+            penstock.kernel(source, device="cpu", include_dirs=[wrong])
+    wrong = "yes"
+    with pytest.raises(TypeError, match="check_bounds yes: give True or False"):
+        penstock.kernel(source, device="cpu", check_bounds=wrong)

@@ -225,9 +225,9 @@ class Packer:
             fits = element is None or known == element.dtype
             here = one.is_cuda and one.get_device() == self._gpu and one.layout is self._torch.strided
             if fits and here and one.is_contiguous() and not (parameter.stores and one.requires_grad):
-                address = one.data_ptr()
-                if address != 0:
-                    return int(address)
+                address = int(one.data_ptr())
+                if address != 0 and (element is None or address % element.alignment == 0):
+                    return address
         if is_array(one):
             raise TypeError(
                 f"{self._at(parameter)}: a penstock.Array: declare penstock::array<const T> to read it"
@@ -242,6 +242,11 @@ class Packer:
             here = f"GPU {self._gpu}" if self._cuda else "the CPU"
             raise ValueError(
                 f"{self._at(parameter)}: it is not on {here}, where the kernel runs: move it there"
+            )
+        if element is not None and address % element.alignment != 0:
+            raise ValueError(
+                f"{self._at(parameter)}: it begins at no multiple of {element.alignment} bytes: give a copy, "
+                f"or declare {_type_for(element.dtype)}*"
             )
         if parameter.stores and not writable:
             raise ValueError(

@@ -26,6 +26,11 @@ class ElementType:
         return {"f": "floating_number", "i": "signed_number"}.get(kind, "unsigned_number")
 
     @functools.cached_property
+    def alignment(self) -> int:
+        """As CUDA has it: vectors of two and four are loaded at once."""
+        return self.itemsize // self.count if self.count % 2 else min(self.itemsize, 16)
+
+    @functools.cached_property
     def itemsize(self) -> int:
         one = {"bfloat16": 2, "float16": 2}.get(self.dtype)
         return (one or np.dtype(self.dtype).itemsize) * self.count

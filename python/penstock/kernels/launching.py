@@ -411,6 +411,11 @@ def kernel(
         raise TypeError(f"penstock.kernel: defines {shown(defines)}: give a dictionary of names and values")
     if isinstance(include_dirs, (str, Path)):
         raise TypeError(f"penstock.kernel: include_dirs {shown(include_dirs)}: give a list of folders")
+    for folder in include_dirs:
+        if not isinstance(folder, (str, Path)) or not Path(folder).is_dir():
+            raise ValueError(f"penstock.kernel: include_dirs {shown(folder)}: there is no such folder")
+    if not isinstance(check_bounds, bool):
+        raise TypeError(f"penstock.kernel: check_bounds {shown(check_bounds)}: give True or False")
     macros = tuple(_macro(key, value) for key, value in (defines or {}).items())
     folders = tuple(str(folder) for folder in include_dirs)
     made = Source(source, name or "", file, check_bounds, folders, macros)
