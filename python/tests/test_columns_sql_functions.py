@@ -98,6 +98,8 @@ REFUSED = {
     "select round(miles, zone) from trips": "a whole number that is written down",
     "select median(miles) from trips": "MEDIAN is not covered",
     "select sum(word) from trips": "no sum of values of type string",
+    "select bool_and(zone) from trips": "a condition is wanted",
+    "select zone from trips where word in ('a', 1)": "word is a text, and 1 is none",
     "select cast(day as timestamp) - cast(day as timestamp) from trips": "the difference of two times",
     "select max(cast(day as timestamp)) - min(day) from trips": "the difference of two times",
 }

@@ -23,6 +23,7 @@ from penstock.columns.lowering_numbers import (
     cast_to_time,
     in_range,
     quotient,
+    remainder,
     rounded,
 )
 from penstock.columns.lowering_texts import (
@@ -156,6 +157,8 @@ class Graph(Values):
                 return self.arithmetic(name, args, extra)
             case "quotient":
                 return quotient(self, *args)
+            case "remainder":
+                return remainder(self, *args)
             case "equal" | "not_equal" | "less" | "less_equal":
                 return self.comparison(name, args)
             case "logic_and" | "logic_or":
@@ -332,6 +335,11 @@ class Graph(Values):
         value = self.lower(arg)
         given = [each for each in values if each is not None]
         if value.type.kind == "string":
+            other = next((each for each in given if not isinstance(each, str)), None)
+            if other is not None:
+                raise TypeError(
+                    f"{shown(arg)} is a text, and {other!r} is none: give texts, or cast it before"
+                )
             words = set(given)
             return test(self, value, "is_in", lambda text: text in words, frozenset(words))
         whole = self.whole_numbers(value, given)

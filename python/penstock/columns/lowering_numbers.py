@@ -60,6 +60,15 @@ def quotient(graph: Graph, a: Expr, b: Expr) -> Typed:
     return graph.lower(when((a % b != 0) & ((a < 0) != (b < 0))).then(down + 1).otherwise(down))
 
 
+def remainder(graph: Graph, a: Expr, b: Expr) -> Typed:
+    """As SQL's % has it, with the sign of the dividend; of floating-point numbers exact, too."""
+    if any(graph.lower(each).type.is_number for each in (a, b)):
+        rest = a.abs() % b.abs()
+        return graph.lower(when(a < 0).then(-rest).otherwise(rest))
+    rest = a % b
+    return graph.lower(when((rest != 0) & ((a < 0) != (b < 0))).then(rest - b).otherwise(rest))
+
+
 def _in_units(graph: Graph, node: int, unit: int) -> int:
     """An integer over a unit, halves away from zero."""
     if unit == 1:

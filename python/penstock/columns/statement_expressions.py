@@ -23,19 +23,13 @@ Resolve = Callable[[Node], Expr | None]
 NUMBERS = (int, float, decimal.Decimal)
 
 
-def _truncated_remainder(a: Expr, b: Expr) -> Expr:
-    """With the sign of the dividend."""
-    rest = a % b
-    return when((rest != 0) & ((a < 0) != (b < 0))).then(rest - b).otherwise(rest)
-
-
 BINARY: Mapping[str, Callable[[Expr, Expr], Any]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: Call("subtract", (a, b), DAYS_ALONE),
     "Mul": lambda a, b: a * b,
     "Div": lambda a, b: a / b,
     "IntDiv": lambda a, b: Call("quotient", (a, b)),
-    "Mod": _truncated_remainder,
+    "Mod": lambda a, b: Call("remainder", (a, b)),
     "EQ": lambda a, b: a == b,
     "NEQ": lambda a, b: a != b,
     "LT": lambda a, b: a < b,
@@ -159,6 +153,8 @@ class Translator:
                 )
             kind, of = DISTINCT[name], of.expressions[0]
         value = self.of_rows(of)
+        if name.startswith("Logical"):
+            value = value & True  # which truth values alone have
         if condition is not None:
             value = when(condition).then(value).otherwise(None)
         return Aggregate(kind, value, or_null=True, of_all=name.endswith("Pop"))
