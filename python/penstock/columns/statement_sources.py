@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -69,7 +70,7 @@ class Source:
     given: Columns | None = None
     """Of a subquery."""
 
-    @property
+    @cached_property
     def names(self) -> dict[str, str]:
         """The table's columns, by their names in lower case."""
         if self.table is not None:
