@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from penstock.callbacks import Progress
 from penstock.cli.graph_options import print_json
 from penstock.cli.inputs import refuse_inputs
 from penstock.cli.output import cannot_be_written
@@ -20,7 +22,8 @@ from penstock.errors import Error
 from penstock.report import papers
 from penstock.report.comparing import CHANGED, Difference, compare
 from penstock.report.figures import number
-from penstock.report.quick import executor_here, run_steps, steps_of
+from penstock.report.quick import Outcome, executor_here, run_steps, steps_of
+from penstock.report.running import commands_of, run_commands, source_tree
 from penstock.report.whole_files import written_whole
 
 RESULTS = Path("benchmarks/results")
@@ -54,6 +57,7 @@ def report_command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of files.")
 @click.option("--quick", is_flag=True, help="Measure first, 10 minutes at most, and report on that.")
+@click.option("--run", "runs", is_flag=True, help="Run the figures' commands first, and report on that.")
 @click.option("--list", "wants_list", is_flag=True, help="The figures: commands, output, time, disk.")
 def page_command(
     results: tuple[Path, ...],
@@ -61,6 +65,7 @@ def page_command(
     output: Path,
     as_json: bool,
     quick: bool,
+    runs: bool,
     wants_list: bool,
 ) -> None:
     """Writes a page: each figure and table of the papers beside RESULTS, files or folders of result lines.
@@ -72,20 +77,26 @@ def page_command(
     RESULTS took and read, where they record it.
 
     --quick runs what this machine allows, adds the result lines to a file beside the page (report.jsonl), and
-    reports on it. penstock report diff A B compares two sets of results.
+    reports on it. So does --run with the commands that --list prints, in the source tree; of all figures they
+    take hours: --only chooses. penstock report diff A B compares two sets of results.
     """
     if wants_list:
         print_listing(results, only, as_json)
         return
     known = papers.load_papers()
     check_only(known, only)
-    if quick and results:
-        raise ValueError("report --quick: it makes its results: leave RESULTS out")
-    if quick:
+    if quick and runs:
+        raise ValueError("report --quick --run: each measures its own: give one of them")
+    option = "--quick" if quick else "--run" if runs else ""
+    if option and results:
+        raise ValueError(f"report {option}: it makes its results: leave RESULTS out")
+    if option:
         results = (output.with_suffix(".jsonl"),)
-    if not as_json or quick:
+    if not as_json or option:
         check_output(output, results)
-    measured = measure(results[0]) if quick else Measured()
+    measured = Measured(option)
+    if option:
+        measured.take(outcomes_of(option, results[0], only))
     evaluated = evaluate(known, results, only)
     if as_json:
         print_json(evaluated)
@@ -94,12 +105,43 @@ def page_command(
     measured.check()
 
 
+Outcomes = Callable[[Progress | None], Iterable[Outcome]]
+
+
+def outcomes_of(option: str, results: Path, only: tuple[str, ...]) -> Outcomes:
+    """What runs with an option."""
+    if option == "--quick":
+        return lambda progress: run_steps(steps_of(executor_here()), results, progress=progress)
+    tree, commands = source_tree(), commands_of(papers.listing(papers.load_papers(), [], only))
+    return lambda progress: run_commands(commands, results, tree, progress)
+
+
 @dataclass
 class Measured:
-    """What became of the quick steps."""
+    """What became of the commands that were run first."""
 
+    option: str
     failed: int = 0
     interrupted: bool = False
+
+    def take(self, outcomes: Outcomes) -> None:
+        """Runs all until they are interrupted; prints each as it ends.
+
+        Raises Error where nothing was measured, KeyboardInterrupt where it was interrupted before.
+        """
+        count = 0
+        try:
+            with progress_bar() as progress:
+                for outcome in outcomes(progress):
+                    self.failed += bool(outcome.problem) and outcome.seconds > 0
+                    count += outcome.measurements
+                    what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"
+                    click.echo(f"{outcome.seconds:6.1f} s  {outcome.command}: {what}", err=True)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        if count == 0:
+            self.check()
+            raise Error(f"report {self.option}: nothing could be measured here: see above")
 
     def check(self) -> None:
         """Raises what is left to report once the page is there."""
@@ -107,27 +149,7 @@ class Measured:
             raise KeyboardInterrupt
         if self.failed:
             steps = f"{self.failed} of its steps failed"
-            raise Error(f"report --quick: {steps}: see above, and run the command of each")
-
-
-def measure(results: Path) -> Measured:
-    """Runs the quick steps until they are interrupted; prints each as it ends.
-
-    Raises Error where nothing was measured, KeyboardInterrupt where it was interrupted before.
-    """
-    measured, count = Measured(), 0
-    try:
-        with progress_bar() as progress:
-            for outcome in run_steps(steps_of(executor_here()), results, progress=progress):
-                measured.failed += bool(outcome.problem) and outcome.seconds > 0
-                count += outcome.measurements
-                what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"
-                click.echo(f"{outcome.seconds:6.1f} s  {outcome.step.command}: {what}", err=True)
-    except KeyboardInterrupt:
-        measured.interrupted = True
-    if count == 0:
-        measured.check()
-    return measured
+            raise Error(f"report {self.option}: {steps}: see above, and run the command of each")
 
 
 def check_only(known: list[papers.Paper], only: tuple[str, ...]) -> None:
@@ -244,12 +266,7 @@ def varying_params_of(differences: list[Difference]) -> set[str]:
 def print_listing(results: tuple[Path, ...], only: tuple[str, ...], as_json: bool) -> None:
     """Without result lines where there are none here: what they took is then not recorded."""
     lines = papers.read_run_files(results or (RESULTS,)) if results or RESULTS.is_dir() else []
-    known = papers.load_papers()
-    listed = [
-        each
-        for each in papers.listing(known, lines)
-        if not only or any(text.lower() in f"{each.key} {each.name} {each.title}".lower() for text in only)
-    ]
+    listed = papers.listing(papers.load_papers(), lines, only)
     if as_json:
         print_json([each.as_dict() for each in listed])
         return

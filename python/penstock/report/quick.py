@@ -34,7 +34,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    step: Step
+    """Of a command that ran."""
+
+    command: str
     seconds: float
     measurements: int
     problem: str = ""
@@ -81,7 +83,7 @@ def run_steps(
     for step in steps:
         start = clock()
         if start - begin > limit_s:
-            yield Outcome(step, 0.0, 0, f"not begun: {limit_s:.0f} s were over")
+            yield Outcome(step.command, 0.0, 0, f"not begun: {limit_s:.0f} s were over")
             continue
         found: list[bench.Measurement] = []
 
@@ -99,6 +101,6 @@ def run_steps(
             bench.run(step.topic, step.options, progress=watched, found=keep)
         except (ValueError, OSError, MemoryError) as error:
             problem = str(error) or "out of memory"
-        yield Outcome(step, clock() - start, len(found), unwritten or problem)
+        yield Outcome(step.command, clock() - start, len(found), unwritten or problem)
         if unwritten:
             return

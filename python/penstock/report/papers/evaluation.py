@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.report.papers.rows import Answer, Figure, Paper, Plot, Point
+from penstock.report.papers.rows import Answer, Figure, Paper, Plot, Point, is_wanted
 from penstock.report.papers.run_files import RunLine
 from penstock.report.papers.terms import Found, RunIndex
 
@@ -25,7 +25,7 @@ def evaluate(
     index = RunIndex(lines)
     evaluated: list[dict[str, Any]] = []
     for paper in papers:
-        chosen = [figure for figure in paper.figures if _wanted(paper, figure, only)]
+        chosen = [figure for figure in paper.figures if is_wanted(paper, figure, only)]
         if chosen:
             figures = [evaluate_figure(figure, index) for figure in chosen]
             evaluated.append(
@@ -202,11 +202,6 @@ def _plot(plot: Plot, index: RunIndex) -> dict[str, Any]:
         "log_y": plot.log_y,
         "curves": [curve for curve in curves if curve["points"]],
     }
-
-
-def _wanted(paper: Paper, figure: Figure, only: Sequence[str]) -> bool:
-    text = f"{figure.key} {figure.name} {figure.title} {paper.title}".lower()
-    return not only or any(each.lower() in text for each in only)
 
 
 def ratios(evaluated: dict[str, Any]) -> list[tuple[float, dict[str, Any], dict[str, Any]]]:

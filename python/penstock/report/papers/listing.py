@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.report.figures import number
-from penstock.report.papers.rows import Figure, Paper, Point, Term
+from penstock.report.papers.rows import Figure, Paper, Point, Term, is_wanted
 from penstock.report.papers.run_files import RunLine
 from penstock.report.papers.terms import RunIndex
 from penstock.sizes import format_bytes, format_seconds
@@ -58,10 +58,16 @@ class Listed:
         return NOT_RECORDED if self.disk_bytes is None else format_bytes(self.disk_bytes)
 
 
-def listing(papers: Sequence[Paper], lines: Iterable[RunLine]) -> list[Listed]:
-    """In the papers' order. Times and sizes are those of the lines that the page shows, and of no others."""
+def listing(papers: Sequence[Paper], lines: Iterable[RunLine], only: Sequence[str] = ()) -> list[Listed]:
+    """In the papers' order, those that `only` names. Times and sizes are those of the lines that the page
+    shows, and of no others."""
     index = RunIndex(lines)
-    return [_listed(figure, index) for paper in papers for figure in paper.figures]
+    return [
+        _listed(figure, index)
+        for paper in papers
+        for figure in paper.figures
+        if is_wanted(paper, figure, only)
+    ]
 
 
 def _listed(figure: Figure, index: RunIndex) -> Listed:

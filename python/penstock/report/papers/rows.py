@@ -8,7 +8,7 @@ ours is selected; a measured number stands in no data file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -152,6 +152,12 @@ def load_answers(papers: list[Paper]) -> list[Answer]:
         if answer.figure not in known or answer.point >= len(known[answer.figure].points):
             raise ValueError(f"answers: {answer.figure} has no point {answer.point}")
     return answers
+
+
+def is_wanted(paper: Paper, figure: Figure, only: Sequence[str]) -> bool:
+    """Whether the figure's key, name, title or paper has one of the texts; without texts all are wanted."""
+    text = f"{figure.key} {figure.name} {figure.title} {paper.title}".lower()
+    return not only or any(each.lower() in text for each in only)
 
 
 def read_data(name: str) -> Any:
