@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -51,6 +56,12 @@ def table(request: pytest.FixtureRequest) -> Table:
 def loading_threads() -> list[str]:
     names = [thread.name for thread in threading.enumerate()]
     return [name for name in names if name in ("penstock sampling", "penstock gather")]
+
+
+def wait_for_their_end() -> None:
+    until = time.monotonic() + 10
+    while loading_threads():
+        assert time.monotonic() < until, "threads of a loader that was left did not end"
 
 
 def signature(batch: Batch) -> tuple[Any, ...]:
@@ -141,6 +152,18 @@ def test_iterations_are_apart_from_each_other(table: Table) -> None:
     assert len(list(loader)) == len(whole)
 
 
+def test_a_new_epoch_takes_no_batch_of_the_one_before(table: Table) -> None:
+    loader = table.loader()
+    under_way = iter(loader)
+    next(under_way)
+    while not next(iter(loader._ahead))._batches.full():
+        pass  # there is one that could be taken
+    loader.set_epoch(1)
+    with pytest.raises(ValueError, match="began another epoch"):
+        next(under_way)
+    assert loader.state_dict()["batch"] == 0
+
+
 def test_executors_give_the_same_batches() -> None:
     if len(DEVICES) == 1:
         pytest.skip("no GPU here")
@@ -185,7 +208,7 @@ def test_what_fails_ahead_is_raised_where_batches_are_taken(table: Table) -> Non
     with pytest.raises(ValueError, match="it is closed"):
         for _ in batches:
             pass
-    assert not loading_threads()
+    wait_for_their_end()
 
 
 def test_a_batch_is_sampled_while_the_one_before_is_gathered(
@@ -213,12 +236,65 @@ def test_a_loader_that_is_left_ends_its_threads(table: Table) -> None:
     loader = table.loader()
     for _ in loader:
         break
-    loader.close()
-    until = time.monotonic() + 10
-    while loading_threads():
-        assert time.monotonic() < until
+    wait_for_their_end()
     two = [iter(table.loader()), iter(table.loader())]
     assert signature(next(two[0])) == signature(next(two[1]))
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_iteration_may_be_collected_by_its_own_threads(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = table.loader()
+    sample, dropped = loader._sampler.sample, threading.Event()
+
+    def sampled(*given: Any, call: int, **options: Any) -> Any:
+        if call == 1:
+            assert dropped.wait(10)
+            with loader._counting:
+                gc.collect()
+        return sample(*given, call=call, **options)
+
+    monkeypatch.setattr(loader._sampler, "sample", sampled)
+    cycle: list[Any] = [iter(loader)]
+    cycle.append(cycle)
+    next(cycle[0])
+    gc.disable()
+    try:
+        del cycle
+        dropped.set()
+        wait_for_their_end()
+    finally:
+        gc.enable()
+
+
+def test_a_forked_process_is_refused_what_it_has_no_threads_for() -> None:
+    batches = iter(Table("cpu").loader())
+    next(batches)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            next(batches)
+        except ValueError as problem:
+            os._exit(0 if "was forked" in str(problem) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(list(batches)) == 9
+
+
+def test_a_program_may_end_within_an_epoch() -> None:
+    program = """if True:
+        import torch
+        from penstock.gnn import NeighborLoader
+        from penstock.sampling import Graph
+        ends = torch.arange(1_000_000)
+        graph = Graph.from_edges(ends * 7 % 50_000, ends % 50_000, device="cpu")
+        batches = iter(NeighborLoader(graph, torch.zeros(50_000, 8), None, [10, 10], prefetch=50))
+        next(batches)
+    """
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("kind", [NeighborLoader, LinkLoader, HeteroNeighborLoader, HeteroLinkLoader])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,9 @@ class Ahead:
 
     A batch is sampled while the rows of the one before are gathered. On a GPU each of both has a stream of
     its own beside the training's, and has ended there when it is passed on.
+
+    An iteration ends where it is collected: in any thread, its own among them, whatever locks that holds. So
+    `leave` takes none and waits for nothing, and what says that it has ended is no threading.Event.
     """
 
     def __init__(
@@ -37,13 +43,14 @@ class Ahead:
         self._device = device
         self._drafts: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._batches: queue.Queue[Any] = queue.Queue(maxsize=depth)
-        self._stopped = threading.Event()
+        self._left = False
+        self._process = os.getpid()
         self._threads = [
-            self._started("sampling", self._drafts, drawn, iter(range(first, last)), _SAMPLING_PRIORITY),
-            self._started("gather", self._batches, filled, self._taken(self._drafts), _GATHER_PRIORITY),
+            self._thread("sampling", self._drafts, drawn, iter(range(first, last)), _SAMPLING_PRIORITY),
+            self._thread("gather", self._batches, filled, self._taken(self._drafts), _GATHER_PRIORITY),
         ]
 
-    def _started(
+    def _thread(
         self,
         name: str,
         out: queue.Queue[Any],
@@ -68,9 +75,7 @@ class Ahead:
                 last = problem
             self._put(out, last)
 
-        thread = threading.Thread(target=run, name=f"penstock {name}", daemon=True)
-        thread.start()
-        return thread
+        return threading.Thread(target=run, name=f"penstock {name}", daemon=True)
 
     def _make_all(
         self,
@@ -88,7 +93,7 @@ class Ahead:
                 return
 
     def _put(self, out: queue.Queue[Any], one: Any) -> bool:
-        while not self._stopped.is_set():
+        while not self._left:
             try:
                 out.put(one, timeout=_POLL_SECONDS)
                 return True
@@ -97,6 +102,9 @@ class Ahead:
         return False
 
     def __iter__(self) -> Iterator[Batch]:
+        _RUNNING.add(self)
+        for thread in self._threads:
+            thread.start()
         for one in self._taken(self._batches):
             if self._device.type == "cuda":
                 one.follow(torch.cuda.current_stream(self._device))
@@ -104,14 +112,10 @@ class Ahead:
 
     def _taken(self, source: queue.Queue[Any]) -> Iterator[Any]:
         while True:
+            self.check()
             try:
                 one = source.get(timeout=_POLL_SECONDS)
             except queue.Empty:
-                if self._stopped.is_set():
-                    raise ValueError(
-                        "loader: it was closed, or began another epoch, while its batches were taken: "
-                        "iterate anew"
-                    ) from None
                 continue
             if one is None:
                 return
@@ -119,8 +123,32 @@ class Ahead:
                 raise one
             yield one
 
+    def check(self) -> None:
+        """ValueError where its batches are no longer those to be taken."""
+        if self._left:
+            raise ValueError(
+                "loader: it was closed, or began another epoch, while its batches were taken: iterate anew"
+            )
+        if os.getpid() != self._process:  # which has no threads, and may have the locks of those left behind
+            raise ValueError("loader: this process was forked while batches were taken: iterate anew")
+
+    def leave(self) -> None:
+        """Lets the threads end after the batches that they are at."""
+        self._left = True
+
     def stop(self) -> None:
         """Waits for the batches that are being made, and leaves the rest."""
-        self._stopped.set()
+        self.leave()
         for thread in self._threads:
-            thread.join()
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join()
+
+
+_RUNNING: weakref.WeakSet[Ahead] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A thread that is sampling while the interpreter ends would end the process."""
+    for each in list(_RUNNING):
+        each.stop()

@@ -72,7 +72,8 @@ class Loader(ABC):
         if number is None or not 0 <= number < _MAX_EPOCHS:
             raise ValueError(f"loader: epoch {shown(epoch)}: give a whole number from 0 on")
         self.close()
-        self._epoch, self._begin, self._given = number, 0, 0
+        with self._counting:
+            self._epoch, self._begin, self._given = number, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
         """Where the epoch stands: batches that were given count, not those that are made ahead."""
@@ -126,15 +127,17 @@ class Loader(ABC):
                     batch = next(batches, None)
                 with self._counting:
                     self._counts["waiting"] += time.perf_counter() - began
-                if batch is None:
-                    break
-                self._given = batch.number + 1
+                    if batch is None:
+                        break
+                    ahead.check()  # here, lest a batch of the epoch before counts for one begun meanwhile
+                    self._given = batch.number + 1
                 yield batch
         finally:
-            ahead.stop()
+            ahead.leave()
 
     def close(self) -> None:
-        """Ends what is made ahead. Iterations under way raise ValueError; others can begin."""
+        """Ends what is made ahead, also of iterations that were left, and waits until it has ended.
+        Iterations under way raise ValueError; others can begin."""
         for ahead in list(self._ahead):
             ahead.stop()
 
