@@ -101,6 +101,15 @@ def test_a_batch_has_the_rows_of_its_nodes_and_edges(table: Table) -> None:
     assert sum(stats["bytes"].values()) == stats["nodes"] * (20 + 8) + stats["edges"] * (4 + 1)
 
 
+def test_batches_may_be_without_features(table: Table) -> None:
+    plain = NeighborLoader(table.graph, None, [5, 9], [2], edge_features=table.edges)
+    ends = [[5, 9], [1, 2]]
+    for batch in (next(iter(plain)), next(iter(LinkLoader(table.graph, None, ends, [2])))):
+        assert batch.x is None
+        assert len(batch.n_id) > 2
+    assert torch.equal(next(iter(plain)).edge_attr[:, 0].long(), next(iter(plain)).e_id)
+
+
 def test_an_epoch_is_the_same_again_and_goes_on_from_a_state(table: Table) -> None:
     whole = [signature(batch) for batch in table.loader()]
     assert whole == [signature(batch) for batch in table.loader(prefetch=5)]

@@ -56,7 +56,7 @@ class Batch(_Tensors):
     """A sampled block with what the training needs of it. Tensors lie on the loader's device.
 
     Attributes:
-        x: Features of the nodes, shape (nodes, ...).
+        x: Features of the nodes, shape (nodes, ...), or None.
         edge_index: int64, shape (2, edges): local numbers of sources and targets.
         n_id: int64, shape (nodes,): numbers in the graph; the seeds first, then what each hop found.
         e_id: int64, shape (edges,): edge ids.

@@ -47,7 +47,7 @@ class NeighborLoader(OneTypeLoader):
         Args:
             graph: The edges; node v lists the sources of those that lead to it.
             features: A table with a row for each node: a penstock.Array in any placement or a tensor; or
-                several by name, one of them "x".
+                several by name, one of them "x"; None: batches have none.
             seeds: Nodes that batches are made of: integers or a mask, shape (seeds,) or (nodes,); None: all.
             fanout: Neighbours of each node, hop by hop; -1: all.
             batch_size: Seeds of a batch.

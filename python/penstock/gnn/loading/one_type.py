@@ -37,7 +37,8 @@ class OneTypeLoader(Loader):
         items: int,
     ) -> None:
         super().__init__(sampler, batch_size, options, items)
-        self._tables.add_features(_NODES, "features", features, sampler.graph.nodes)
+        if features is not None:
+            self._tables.add_features(_NODES, "features", features, sampler.graph.nodes)
         if edge_features is not None:
             self._tables.add(_EDGES, "edge_attr", "edge_features", edge_features, sampler.graph.edges)
         if edge_type is not None:
@@ -60,9 +61,9 @@ class OneTypeLoader(Loader):
         }
 
         def finished(rows: dict[Any, dict[str, Any]]) -> Batch:
-            features, of_edges = rows[_NODES], rows.get(_EDGES, {})
+            features, of_edges = rows.get(_NODES, {}), rows.get(_EDGES, {})
             if "edge_type" in of_edges:
                 of_edges["edge_type"] = of_edges["edge_type"].long()
-            return Batch(x=features.pop("x"), features=features, **of_edges, **known, **more)
+            return Batch(x=features.pop("x", None), features=features, **of_edges, **known, **more)
 
         return Draft(number, {_NODES: made.nodes, _EDGES: made.edges}, finished)
