@@ -86,6 +86,9 @@ def test_as_many_stay_as_are_kept(tmp_path: Path) -> None:
         "checkpoint-00000003",
         "checkpoint-00000004",
     ]
+    newest = run.numbers()
+    extras = [penstock.checkpoint.read_extra(tmp_path / "saved", number=number) for number in (3, None)]
+    assert (extras, same(run.numbers(), newest)) == ([3, 4], True)
     assert penstock.checkpoint.load(tmp_path / "saved", **run.all, number=3) == 3
     assert same(run.numbers(), found[3])
     assert penstock.checkpoint.load(tmp_path / "saved", **run.all) == 4

@@ -15,7 +15,7 @@ copy in that. Tables that are frozen are saved by reference alone.
 from __future__ import annotations
 
 from penstock.checkpoint.manifest import numbers
-from penstock.checkpoint.restoring import load
+from penstock.checkpoint.restoring import load, read_extra
 from penstock.checkpoint.saving import save
 
-__all__ = ["load", "numbers", "save"]
+__all__ = ["load", "numbers", "read_extra", "save"]

@@ -14,7 +14,7 @@ from penstock.arrays import Array
 from penstock.arrays.layout import find_layout
 from penstock.checkpoint.checks import check_fits, check_parts, check_tables, check_whole
 from penstock.checkpoint.contents import check_known, checked_model, optimizers_by_name, tables_of
-from penstock.checkpoint.manifest import STATE, Saved, numbers, path_of, read_manifest
+from penstock.checkpoint.manifest import STATE, Manifest, Saved, numbers, path_of, read_manifest
 from penstock.checkpoint.progress import Copied
 from penstock.checks import checked_integer
 from penstock.nn.embedding import Embedding
@@ -113,6 +113,24 @@ def _restore_file(snapshot: Path, path: Path, opened: Array | None, copied: Copi
     opened.rewrite(copy)
 
 
+def read_extra(folder: str | os.PathLike[str], *, number: int | None = None) -> Any:
+    """What `load` would return of a checkpoint, which restores nothing.
+
+    Args:
+        folder, number: as for `load`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load`.
+    """
+    checkpoint = _chosen(Path(os.fsdecode(folder)), number)
+    return _read_state(checkpoint, read_manifest(checkpoint))["extra"]
+
+
+def _read_state(checkpoint: Path, manifest: Manifest) -> Any:
+    check_whole(checkpoint, STATE, manifest.state)
+    return torch.load(checkpoint / STATE, weights_only=True, map_location="cpu")
+
+
 def load(
     folder: str | os.PathLike[str],
     *,
@@ -149,8 +167,7 @@ def load(
     checkpoint = _chosen(where, number)
     manifest = read_manifest(checkpoint)
     parts = manifest.parts
-    check_whole(checkpoint, STATE, manifest.state)
-    state = torch.load(checkpoint / STATE, weights_only=True, map_location="cpu")
+    state = _read_state(checkpoint, manifest)
     tables = tables_of(model)
     check_known(tables, named)
     check_fits(checkpoint, state, model, named)
