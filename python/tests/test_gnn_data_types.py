@@ -58,6 +58,7 @@ class Library:
         assert gnn_data.open(found.folder, verify=True) == found
         assert triples(found) == sorted(self.triples(undirected))
         assert {name: len(numbers) for name, numbers in found.node_types.items()} == COUNTS
+        assert found.without_features == ("topic",)
         features = np.load(found.features)
         for name, numbers in found.node_types.items():
             rows = features[numbers.start : numbers.stop]
@@ -321,6 +322,7 @@ def test_a_reordered_dataset_keeps_the_types_of_edges(library: Library, tmp_path
     made = tiering.reorder(found, scores, tmp_path / "ordered")
     ordered = gnn_data.open(made, verify=True)
     assert (ordered.edge_types, ordered.node_types) == (found.edge_types, {})
+    assert ordered.without_features == ()
     order = np.load(made.order)
     back = [(kind, int(order[a]), int(order[b])) for kind, a, b in triples(ordered)]
     assert sorted(back) == triples(found)
@@ -333,6 +335,8 @@ def test_damaged_types_are_refused(library: Library, tmp_path: Path) -> None:
     for change, words in (
         ({"node_types": {"paper": 3}}, "node_types have 3 nodes, and there are 87"),
         ({"node_types": {"paper": "3"}}, "no numbers of nodes"),
+        ({"without_features": ["paper", "venue"]}, "no list of its node_types"),
+        ({"without_features": "paper"}, "no list of its node_types"),
         ({"edge_types": [["a", "b"]]}, "no list of source type, name and target type"),
     ):
         (found.folder / "dataset.json").write_text(json.dumps({**facts, **change}))

@@ -210,7 +210,8 @@ class _Reordering:
                 file.put(0, self.places[ids])
         if self.source.facts is not None:
             facts = {**self.source.facts, "name": name}
-            facts.pop("node_types", None)
+            for of_ranges in ("node_types", "without_features"):
+                facts.pop(of_ranges, None)
             facts["source"] = f"{facts.get('source', self.source.folder.name)}, reordered by score"
             (self.draft / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
 

@@ -59,6 +59,8 @@ class Dataset:
     """The numbers of each type; empty where there is one type, or nodes have been numbered anew."""
     edge_types: tuple[EdgeType, ...] = ()
     """Type of the sources, name, type of the targets; empty where there is one type."""
+    without_features: tuple[str, ...] = ()
+    """Node types whose rows of the features are zeros, for there are none."""
 
     @property
     def pointers(self) -> Path:
@@ -119,16 +121,18 @@ def id_dtype(nodes: int) -> np.dtype[Any]:
 def write_facts(
     folder: Path, *, name: str, nodes: int, edges: int, width: int, dtype: str, classes: int,
     seed: int | None, source: str, node_types: Mapping[str, int] | None = None,
-    edge_types: Sequence[EdgeType] = (),
+    edge_types: Sequence[EdgeType] = (), without_features: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Write dataset.json, which makes the folder a dataset: the last file.
 
-    node_types: How many nodes each type has, in the order of their numbers.
+    Args:
+        node_types: How many nodes each type has, in the order of their numbers.
+        without_features: Those of them whose features are zeros.
     """
     facts = {
         "format": FORMAT, "name": name, "nodes": nodes, "edges": edges, "width": width, "dtype": dtype,
         "classes": classes, "seed": seed, "source": source, "node_types": dict(node_types or {}),
-        "edge_types": edge_types,
+        "edge_types": edge_types, "without_features": without_features,
     }  # fmt: skip
     (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -188,7 +192,7 @@ def _read_facts(path: Path) -> Dataset:
         found = Dataset(
             path, str(facts["name"]), _whole(facts, "nodes"), _whole(facts, "edges"), _whole(facts, "width"),
             str(facts["dtype"]), _whole(facts, "classes"), seed, str(facts["source"]),
-            _node_types(facts), _edge_types(facts),
+            _node_types(facts), _edge_types(facts), _without_features(facts),
         )  # fmt: skip
         if found.dtype not in FEATURE_DTYPES:
             raise ValueError(f"its dtype is {found.dtype}, and float32 and float16 are known")
@@ -222,6 +226,13 @@ def _edge_types(facts: Any) -> tuple[EdgeType, ...]:
     if not right or any(not isinstance(each, list) or len(each) != 3 for each in given):
         raise ValueError(f"its edge_types are {given!r}, and no list of source type, name and target type")
     return tuple((str(source), str(name), str(target)) for source, name, target in given)
+
+
+def _without_features(facts: Any) -> tuple[str, ...]:
+    given, known = facts.get("without_features", []), facts.get("node_types", {})
+    if not isinstance(given, list) or any(each not in known for each in given):
+        raise ValueError(f"its without_features are {given!r}, and no list of its node_types")
+    return tuple(given)
 
 
 def _read(path: Path) -> Npy:

@@ -63,6 +63,7 @@ def write_typed_parts(target: Target, parts: TypedParts, source: str) -> None:
         target.draft, name=target.folder.name, nodes=nodes, edges=edges, width=width, dtype=dtype,
         classes=max(parts.classes, labels), seed=None, source=source, node_types=counts,
         edge_types=[each.kind for each in relations],
+        without_features=[each.name for each in parts.nodes if each.features is None],
     )  # fmt: skip
 
 
