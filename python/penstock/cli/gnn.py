@@ -72,6 +72,15 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return path
 
 
+class Checkpoint(OutputFile):
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """A folder of checkpoints is one, too."""
+        path = Path(value)
+        return path if any(path.glob("checkpoint-*")) else super().convert(value, param, ctx)
+
+
 @click.group("gnn", short_help="Train graph neural networks on features that stay where they lie.")
 def gnn_group() -> None:
     """Graph neural networks on sampled neighbourhoods, whose features may be larger than memory."""
@@ -119,6 +128,17 @@ def gnn_group() -> None:
 )
 @click.option("--cache", type=Size(), help="Of the features, for placements that have one.")
 @click.option(
+    "--embeddings",
+    type=OutputFile(),
+    help="Train a row for each node of the types that have no features, in this .npy file.",
+)
+@click.option(
+    "--embeddings-placement",
+    type=click.Choice(["storage", "host", "hbm", "host-cached"]),
+    help="Of these rows.  [default: storage]",
+)
+@click.option("--embeddings-cache", type=Size(), help="Of these rows, for placements that have one.")
+@click.option(
     "--graph-placement",
     type=click.Choice(GRAPH_PLACEMENTS),
     default="host",
@@ -130,7 +150,11 @@ def gnn_group() -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
 @click.option("--prefetch", type=int, default=2, show_default=True, help="Batches that are loaded ahead.")
-@click.option("--checkpoint", type=OutputFile(), help="File to go on from, written after each epoch.")
+@click.option(
+    "--checkpoint",
+    type=Checkpoint(),
+    help="File to go on from, written after each epoch; with --embeddings a folder.",
+)
 @click.option("--checkpoint-every", type=int, default=0, metavar="STEPS", help="And after so many steps.")
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint, if there is one.")
 @click.option(

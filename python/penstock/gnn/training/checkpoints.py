@@ -1,4 +1,4 @@
-"""Files that a training goes on from.
+"""What a training goes on from: a file, or with tables that train a folder of `penstock.checkpoint`.
 
 A checkpoint is replaced whole: a process that is killed leaves the one before. It holds tensors, numbers and
 text alone, and reading it runs no code of it.
@@ -8,43 +8,63 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from penstock import checkpoint
 from penstock.errors import Error
 from penstock.nn.generations import write_whole
+
+if TYPE_CHECKING:
+    from penstock.gnn.training.embeddings import Embeddings
 
 FORMAT = 1
 _KEYS = ("options", "source", "processes", "model", "optimizer", "epoch", "step", "epochs", "losses", "ranks")
 
 
-def check_place(path: Path, resume: bool) -> None:
+def exists(path: Path) -> bool:
+    """A folder may have none yet."""
+    return bool(checkpoint.numbers(path)) if path.is_dir() else path.exists()
+
+
+def check_place(path: Path, resume: bool, tables: bool) -> None:
     """What can be known of a checkpoint before anything is trained.
 
     Args:
         resume: Whether the one that is there is to be gone on from.
+        tables: Whether there are tables that train.
 
     Raises:
-        ValueError: There is no folder for it, or one in its place; or a file that is not to be resumed.
+        ValueError: There is no folder for it, or what is in its place is of the other kind; or there is one
+            that is not to be resumed.
     """
     if not path.parent.is_dir():
         raise ValueError(f"checkpoint {path}: there is no folder {path.parent}: make it, or name another")
-    if path.is_dir():
-        raise ValueError(f"checkpoint {path}: it is a folder: name a file in it")
-    if path.exists() and not resume:
+    if path.is_dir() and not tables:
+        what = (
+            "of a training with embeddings: give them, too" if exists(path) else "a folder: name a file in it"
+        )
+        raise ValueError(f"checkpoint {path}: it is {what}")
+    if path.is_file() and tables:
+        raise ValueError(f"checkpoint {path}: it is a file, and embeddings need a folder: name another")
+    if exists(path) and not resume:
         raise ValueError(f"checkpoint {path}: there is one: resume it, delete it, or name another file")
 
 
-def save(path: Path, content: dict[str, Any]) -> None:
+def save(path: Path, content: dict[str, Any], embeddings: Embeddings | None) -> None:
     """Replaces the checkpoint; returns when it is on the drive.
 
     Raises:
         penstock.Error: It cannot be written; the one before is still there.
     """
-    buffer = io.BytesIO()
-    torch.save({"format": FORMAT, **content}, buffer)
+    content = {"format": FORMAT, **content}
     try:
+        if embeddings is not None:
+            checkpoint.save(path, **embeddings.saved(), extra=content, keep=1)
+            return
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
         write_whole(path, buffer.getvalue())
     except OSError as problem:
         raise Error(
@@ -54,12 +74,17 @@ def save(path: Path, content: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """
+    """All of it but the tables, which `restore` restores.
+
     Raises:
-        ValueError: The file is none of ours, or damaged.
+        ValueError: It is none of ours, or damaged.
     """
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = (
+            checkpoint.read_extra(path)
+            if path.is_dir()
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
     except OSError:
         raise
     except Exception:  # what torch raises for bytes that are no checkpoint depends on the bytes
@@ -71,6 +96,15 @@ def load(path: Path) -> dict[str, Any]:
             f"resume {path}: format {content['format']}, and this version reads {FORMAT}: train anew"
         )
     return content
+
+
+def restore(path: Path, embeddings: Embeddings) -> None:
+    """Gives the tables the numbers that they had.
+
+    Raises:
+        ValueError: Tables of another shape, or a damaged checkpoint; nothing is changed then.
+    """
+    checkpoint.load(path, **embeddings.saved())
 
 
 def check(path: Path, content: dict[str, Any], expected: dict[str, Any]) -> None:

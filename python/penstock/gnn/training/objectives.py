@@ -30,6 +30,14 @@ class Answer:
     count: int
 
 
+Read = Callable[[Any], Any]
+"""What a model reads of the nodes of a batch: float32, (nodes, width)."""
+
+
+def features_of(batch: Any) -> Any:
+    return batch.x.float()
+
+
 class Objective(Protocol):
     def answer(self, model: Any, batch: Any) -> Answer:
         """Applies the model to a batch."""
@@ -41,15 +49,18 @@ class Objective(Protocol):
         evaluating mode."""
 
 
-def objective_for(task: str) -> Objective:
-    return NodeLabels() if task == NODES else Links()
+def objective_for(task: str, read: Read) -> Objective:
+    return NodeLabels(read) if task == NODES else Links(read)
 
 
 class NodeLabels:
     """Cross-entropy of the seeds' labels; measured by the accuracy."""
 
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
     def answer(self, model: Any, batch: Any) -> Answer:
-        logits = model(batch.x.float(), edges_of(batch), batch.nodes_per_hop)
+        logits = model(self._read(batch), edges_of(batch), batch.nodes_per_hop)
         loss = functional.cross_entropy(logits, batch.y)
         return Answer(loss, (logits.detach().argmax(1) == batch.y).sum(), batch.batch_size)
 
@@ -74,6 +85,9 @@ class Links:
     Measured by the area under the ROC curve over all pairs, and by the mean reciprocal rank of each edge
     among the pairs of its batch that are none.
     """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
 
     def answer(self, model: Any, batch: Any) -> Answer:
         scores = self._scores(model, batch)
@@ -101,6 +115,6 @@ class Links:
         return {"auc": auc(edges, others), "mrr": float(inverse.mean())}
 
     def _scores(self, model: Any, batch: Any) -> Any:
-        embedded = model(batch.x.float(), edges_without_positives(batch), batch.nodes_per_hop)
+        embedded = model(self._read(batch), edges_without_positives(batch), batch.nodes_per_hop)
         first, second = batch.edge_label_index
         return (embedded[first] * embedded[second]).sum(1)

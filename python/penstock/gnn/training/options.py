@@ -17,6 +17,7 @@ from penstock.tiering import METHODS
 RGCN = "rgcn"
 MODELS = ("sage", "gcn", "gat", RGCN)
 TIERED = "tiered"
+TABLE_PLACEMENTS = ("storage", "host", "hbm", "host-cached")
 NODES, LINKS = TASKS = ("nodes", "links")
 ALL = -1
 """As a fan-out: all neighbours of a node."""
@@ -58,6 +59,11 @@ class Options:
         score: Of tiered features the method of `penstock.tiering.score` that chooses what is kept.
         below: Of tiered features where the others lie, "host", "host-cached" or "storage".
         cache: Of the features, in bytes or as "4GiB". None: the placement's default.
+        embeddings: A .npy file for a table that trains: a row for each node of the types without features,
+            in their order, drawn from N(0, 1). SparseAdam of the same `lr` changes it. Checkpoints hold it,
+            and are folders then. None: features that a type lacks are zeros.
+        embeddings_placement: Of this table, as of `penstock.open`. None: "storage".
+        embeddings_cache: Of this table, in bytes or as "4GiB". None: the placement's default.
         graph_placement: Of the graph, as of `penstock.sampling.Graph.open`.
         device: "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1".
         shuffle: Whether each epoch draws its seeds in another order.
@@ -91,6 +97,9 @@ class Options:
     below: str | None = None
     peers: bool = True
     cache: int | str | None = None
+    embeddings: str | os.PathLike[str] | None = None
+    embeddings_placement: str | None = None
+    embeddings_cache: int | str | None = None
     graph_placement: str = "host"
     device: str = "auto"
     shuffle: bool = True
@@ -116,6 +125,7 @@ class Options:
         _check_number("weight_decay", self.weight_decay, lambda decay: decay >= 0, "give 0 or more")
         self._check_heads()
         self._check_tiers()
+        self._check_embeddings()
         if self.checkpoint is None and (self.resume or self.checkpoint_every):
             what = "resume" if self.resume else f"checkpoint_every {self.checkpoint_every}"
             raise ValueError(f"{what}: there is no checkpoint: name its file, too")
@@ -130,6 +140,15 @@ class Options:
                 raise ValueError(
                     f"{name} {getattr(self, name)}: placement {self.placement} has no tiers: leave it out, "
                     "or choose tiered"
+                )
+
+    def _check_embeddings(self) -> None:
+        if self.embeddings_placement is not None:
+            check_choice(self.embeddings_placement, TABLE_PLACEMENTS, "embeddings_placement")
+        for name in ("embeddings_placement", "embeddings_cache"):
+            if self.embeddings is None and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} {getattr(self, name)}: there are no embeddings: name their file, too"
                 )
 
     def _check_heads(self) -> None:
@@ -154,7 +173,7 @@ class Options:
     def fixed(self) -> dict[str, Any]:
         """What a checkpoint keeps, and another value of which it refuses."""
         given = {name: getattr(self, name) for name in _FIXED}
-        return {**given, "fanout": list(self.fanout)}
+        return {**given, "fanout": list(self.fanout), "embeddings": self.embeddings is not None}
 
     def as_dict(self) -> dict[str, Any]:
         """All options as values that JSON has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
@@ -32,11 +32,13 @@ class Source(Protocol):
         width: Of the features.
         classes: Of the labels; not read for links.
         relations: Types of edges; batches for rgcn have `edge_type` where there is more than one.
+        unfeatured: Numbers of the nodes without features, ascending; read with `options.embeddings` alone.
     """
 
     width: int
     classes: int
     relations: int
+    unfeatured: Sequence[range]
 
     def identity(self) -> dict[str, Any]:
         """Values that differ between data: a checkpoint keeps them. Numbers and text."""
@@ -70,6 +72,10 @@ class DatasetSource:
         self._dataset = data.open(options.dataset)
         self.width, self.classes = int(self._dataset.width), int(self._dataset.classes)
         self.relations = max(1, len(self._dataset.edge_types))
+        types = self._dataset.node_types
+        self.unfeatured: Sequence[range] = [
+            types[name] for name in types if name in self._dataset.without_features
+        ]
         device = str(ranks.device)
         self._graph = Graph.open(self._dataset.folder, placement=options.graph_placement, device=device)
         self._features = self._opened_features(device)

@@ -14,9 +14,10 @@ import torch
 from penstock.callbacks import Progress
 from penstock.gnn.training import checkpoints
 from penstock.gnn.training.accounting import account_of
+from penstock.gnn.training.embeddings import Embeddings
 from penstock.gnn.training.interrupts import Interrupts
 from penstock.gnn.training.models import SampledModel, parameters_of, shape_for
-from penstock.gnn.training.objectives import objective_for
+from penstock.gnn.training.objectives import features_of, objective_for
 from penstock.gnn.training.options import Options
 from penstock.gnn.training.ranks import Ranks, ranks_for
 from penstock.gnn.training.reporting import Reporter
@@ -32,7 +33,7 @@ def run(
     begin = time.perf_counter()
     path = options.checkpoint_path
     if path is not None:
-        checkpoints.check_place(path, options.resume)
+        checkpoints.check_place(path, options.resume, tables=options.embeddings is not None)
     with ranks_for(options.device) as ranks, _random_state_kept(ranks.device):
         source = open_source(options, ranks)
         try:
@@ -63,12 +64,13 @@ class Trainer:
         self.options, self.source, self.ranks, self.timeline = options, source, ranks, timeline
         self.reporter = Reporter(progress if ranks.first else None, options.epochs)
         self.interrupts = Interrupts()
-        self.objective = objective_for(options.task)
         torch.manual_seed(options.seed)
         self.model = SampledModel(options, shape_for(options, source)).to(ranks.device)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
+        self.embeddings = None if options.embeddings is None else Embeddings(options, source, ranks)
+        self.objective = objective_for(options.task, self.embeddings or features_of)
         # The weights begin equal in all processes; what they drop differs.
         torch.manual_seed(options.seed + ranks.rank)
         self.loader = source.loader(TRAIN)
@@ -102,6 +104,8 @@ class Trainer:
         # Ranks that stop at different steps would wait for each other's gradients.
         with self.interrupts if self.ranks.size == 1 else nullcontext():
             try:
+                if self.embeddings is not None and self.resumed_at is None:
+                    self._save()  # a table that has been trained belongs to a checkpoint
                 while self.epoch < self.options.epochs:
                     self._train_epoch()
                     self._finish_epoch()
@@ -111,13 +115,16 @@ class Trainer:
                 raise
             except KeyboardInterrupt:
                 raise Interrupted(self.epoch + 1, self.step, saved=False) from None
+            finally:
+                if self.embeddings is not None:
+                    self.embeddings.close()
 
     def _result(self, test: dict[str, float] | None, seconds: float) -> Result:
         return Result(
             options=self.options.as_dict(),
             device=str(self.ranks.device),
             processes=self.ranks.size,
-            parameters=parameters_of(self.model),
+            parameters=parameters_of(self.model) + (self.embeddings.parameters if self.embeddings else 0),
             epochs=self.epochs,
             losses=self.losses,
             test=test,
@@ -167,9 +174,13 @@ class Trainer:
     def _learn(self, batch: Any) -> None:
         with self._span(TRAINING), self._gpu_span(TRAINING):
             self.optimizer.zero_grad(set_to_none=True)
+            if self.embeddings is not None:
+                self.embeddings.optimizer.zero_grad()
             answer = self.objective.answer(self.parallel, batch)
             answer.loss.backward()
             self.optimizer.step()
+            if self.embeddings is not None:
+                self.embeddings.optimizer.step()
         self.here.append(answer.loss.detach())
         self.reporter.step(self.step + 1, answer)
 
@@ -251,17 +262,19 @@ class Trainer:
                 "losses": torch.tensor(self.losses, dtype=torch.float64),
                 "ranks": ranks,
             }
-            checkpoints.save(path, {**self.origin, **content})
+            checkpoints.save(path, {**self.origin, **content}, self.embeddings)
 
     def _resume(self) -> None:
         path = self.options.checkpoint_path
         assert path is not None  # Options has checked it
-        if not path.exists():
+        if not checkpoints.exists(path):
             if self.ranks.first:
                 self.reporter.note(f"resume {path}: there is no checkpoint yet: the training begins")
             return
         content = checkpoints.load(path)
         checkpoints.check(path, content, self.origin)
+        if self.embeddings is not None:
+            checkpoints.restore(path, self.embeddings)
         self.model.load_state_dict(content["model"])
         self.optimizer.load_state_dict(content["optimizer"])
         self.epoch, self.step = content["epoch"], content["step"]
