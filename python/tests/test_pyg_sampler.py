@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,46 @@ def test_edges_of_stores_are_read_where_they_lie(data: Data) -> None:
     other = NeighborSampler((features, plain), [-1], device="cpu")
     batch = next(iter(NodeLoader((features, plain), other, input_nodes=torch.arange(4), batch_size=4)))
     assert batch.edge_index.shape[1] == int(np.isin(data.edge_index[1], np.arange(4)).sum())
+
+
+@pytest.mark.parametrize("where", ["same device", "another device"])
+def test_times_of_a_store_are_read_where_they_lie(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    import penstock
+    from penstock.pyg import times
+
+    np.save(tmp_path / "time.npy", data.time.numpy())
+    stored = penstock.open(tmp_path / "time.npy", placement="storage", cache="64KiB", device="cpu")
+    copied = []
+    if where == "another device":
+        monkeypatch.setattr(times, "executor_for", lambda device: copied.append(device))
+    graph = GraphStore()
+    graph[None, "coo", False, (NODES, NODES)] = data.edge_index
+    batches = []
+    for given in (data.time, stored):
+        features = FeatureStore(device="cpu")
+        features[None, "time", None] = given
+        sampler = NeighborSampler((features, graph), [4, 2], time_attr="time", device="cpu")
+        own = sampler._sampler.graph.node_times
+        assert (own is stored) == (given is stored and where == "same device")
+        torch.manual_seed(3)
+        links = LinkLoader(
+            (features, graph),
+            sampler,
+            edge_label_index=(None, data.edge_index[:, :90]),
+            edge_label_time=data.time[data.edge_index[:, :90]].max(0).values,
+            neg_sampling=NegativeSampling("triplet", 2),
+            batch_size=30,
+        )
+        nodes = NodeLoader((features, graph), sampler, input_nodes=torch.arange(64), batch_size=32)
+        batches.append(
+            [(batch.n_id.tolist(), batch.time.tolist()) for part in (links, nodes) for batch in part]
+        )
+    assert batches[0] == batches[1]
+    assert bool(copied) == (where == "another device")
+    earliest = times.StoredTimes(stored).argmin()
+    assert data.time[earliest] == data.time.min()
 
 
 def test_bad_input_is_one_sentence(data: Data) -> None:

@@ -21,6 +21,7 @@ from torch_geometric.sampler.utils import to_csc
 
 from penstock.arrays import Array
 from penstock.pyg.stores import GraphStore
+from penstock.pyg.times import as_list, times_in
 from penstock.sampling import Graph, HeteroNeighborSampler
 from penstock.sampling import NeighborSampler as _NeighborSampler
 
@@ -295,8 +296,8 @@ class NeighborSampler(BaseSampler):
                 pointers,
                 neighbors,
                 sources=sources if kind is not None else None,
-                node_times=times.get(far),
-                edge_times=times.get(kind) if kind is not None else None,
+                node_times=as_list(times.get(far), place["device"]),
+                edge_times=as_list(times.get(kind), place["device"]) if kind is not None else None,
                 edge_ids=order,
                 **place,
             )
@@ -312,7 +313,7 @@ class NeighborSampler(BaseSampler):
         found = {}
         for attr in features.get_all_tensor_attrs():
             if attr.attr_name == time_attr:
-                found[attr.group_name] = features.get_tensor(attr.group_name, time_attr, None)
+                found[attr.group_name] = times_in(features, attr.group_name, time_attr)
         if not found:
             raise ValueError(f"sampler: time_attr {time_attr!r}: there are no such features")
         return found
