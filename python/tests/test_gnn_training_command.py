@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,14 @@ def test_the_command_prints_an_epoch_a_line(papers: Path, tmp_path: Path) -> Non
     assert "test: accuracy 0." in shown
     assert "of sampling and gathering ran behind the training" in " ".join(shown.split())
     assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_the_table_has_all_digits_in_80_columns(papers: Path) -> None:
+    given = ["--task", "links", "--placement", "tiered", "--below", "storage", "--cache", "64KiB"]
+    shown, problem = command(str(papers), *OF_COMMAND, "--epochs", "1", *given)
+    assert problem is None
+    assert re.search(r"epoch +loss +auc +mrr +time +waiting +sampling +gather +host +storage *\n", shown)
+    assert re.search(r"\n +1( +\d\.\d{4}){3}( +\S+ [mu]?s){4}( +\S+ [KM]?i?B){2} *\n", shown)
 
 
 def test_the_command_prints_json(papers: Path) -> None:

@@ -344,18 +344,18 @@ def _show(result: Result) -> None:
 def _epochs_table(epochs: list[Epoch], title: str) -> Table:
     metrics = list(dict.fromkeys(name for epoch in epochs for name in epoch.valid or {}))
     tiers = list(dict.fromkeys(tier for epoch in epochs for tier in epoch.account.bytes))
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0)
     headings = (
         "epoch",
         "loss",
-        *(f"valid {name}" for name in metrics),
+        *(f"valid\n{name}" for name in metrics),
         "time",
         "waiting",
         "sampling",
         "gather",
     )
     for name in (*headings, *tiers):
-        shown.add_column(name, justify="right", no_wrap=not name.startswith("valid"))
+        shown.add_column(name, justify="right", overflow="fold")
     for epoch in epochs:
         account = epoch.account
         times = (account.seconds, account.waiting, account.sampling, account.gather)
