@@ -280,7 +280,7 @@ REFUSALS: list[tuple[Callable[[Path], Path], Callable[[Path], object], type[Exce
     (write_text, with_text("raw/edge.csv.gz", "0,1\n2\n"), ValueError, "a line is no 2 numbers"),
     (write_text, with_text("raw/edge.csv.gz", "0,1\n2,b\n"), ValueError, "a line is no 2 numbers"),
     (write_text, with_text("raw/edge.csv.gz", "0,1,2\n"), ValueError, "lines have no two numbers"),
-    (write_text, with_text("raw/edge.csv.gz", "0,5\n"), ValueError, "names node 5, and nodes are 0 to 4"),
+    (write_text, with_text("raw/edge.csv.gz", "0,5\n"), ValueError, "edge.csv.gz: an edge names node 5, "),
     (write_text, with_text("raw/edge.csv.gz", ""), ValueError, "it has no lines"),
     (write_text, with_text("raw/node-label.csv.gz", "1\n" * 4), ValueError, "4 lines, and there are 5 nodes"),
     (write_text, with_text("raw/node-label.csv.gz", "1.5\n" * 5), ValueError, "a label is no class number"),

@@ -36,10 +36,7 @@ class FileEdges:
     facts: Npy
     pairs: bool
     """Whether its shape is (edges, 2)."""
-
-    @property
-    def where(self) -> Path:
-        return self.facts.path
+    where: Path
 
     @property
     def count(self) -> int:
@@ -80,10 +77,12 @@ class MemoryEdges:
             yield self.sources[part].astype(np.int64), self.targets[part].astype(np.int64)
 
 
-def file_edges(facts: Npy, *, pairs: bool) -> FileEdges:
+def file_edges(facts: Npy, *, pairs: bool, read_from: Path | None = None) -> FileEdges:
     """Edges of an array.
 
-    pairs: It has the shape (edges, 2), not (2, edges).
+    Args:
+        pairs: It has the shape (edges, 2), not (2, edges).
+        read_from: The file of the user's that it was read from, where it is none itself.
 
     Raises:
         ValueError: It has another shape, or holds no integers.
@@ -94,7 +93,7 @@ def file_edges(facts: Npy, *, pairs: bool) -> FileEdges:
         raise ValueError(
             f"read {facts.path}: it has {facts.dtype} of shape {facts.shape}: give integers of shape {wanted}"
         )
-    return FileEdges(facts, pairs)
+    return FileEdges(facts, pairs, read_from or facts.path)
 
 
 def with_reverse(edges: Edges, at_once: int) -> Iterator[tuple[Ids, Ids]]:

@@ -122,7 +122,7 @@ def _typed_text(root: Path, split: str | None, target: Target) -> TypedParts:
         found = read_npy(target.draft / f"edge{number}.tmp")
         if found.shape[1] != 2:
             raise ValueError(f"read {path}: lines have no two numbers: {_REMEDY}")
-        edges[source, kind, sink] = file_edges(found, pairs=True)
+        edges[source, kind, sink] = file_edges(found, pairs=True, read_from=path)
     return TypedParts(nodes, edges, own, read_npy(target.draft / "label.tmp"), splits, where)
 
 
@@ -160,7 +160,7 @@ def _text(root: Path, split: str | None, target: Target) -> Parts:
         )
     if found["edge"].shape[1] != 2:
         raise ValueError(f"read {raw / 'edge.csv.gz'}: lines have no two numbers: {_REMEDY}")
-    edges = file_edges(found["edge"], pairs=True)
+    edges = file_edges(found["edge"], pairs=True, read_from=raw / "edge.csv.gz")
     return Parts(nodes, edges, found["feat"], found["label"], splits, where)
 
 
@@ -175,7 +175,7 @@ def _binary(root: Path, split: str | None, target: Target) -> Parts:
     nodes = _one_graph(np.concatenate([piece for _, piece in read_pieces(counts, 1 << 10)]), archive)
     splits, where = _splits(root, split, target.options.memory)
     labels = npz_member(raw / "node-label.npz", "node_label", draft)
-    edges = file_edges(npz_member(archive, "edge_index", draft), pairs=False)
+    edges = file_edges(npz_member(archive, "edge_index", draft), pairs=False, read_from=archive)
     return Parts(nodes, edges, npz_member(archive, "node_feat", draft), labels, splits, where)
 
 
