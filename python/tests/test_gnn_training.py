@@ -226,6 +226,18 @@ def test_more_epochs_go_on_from_a_finished_training(papers: Path, tmp_path: Path
     assert train(Options(papers, epochs=2, checkpoint=file, resume=True, **SMALL)).losses == whole.losses
 
 
+def test_a_loss_that_is_no_number_ends_the_training(papers: Path, tmp_path: Path) -> None:
+    folder, file = odd_split(papers, tmp_path), tmp_path / "model.pt"
+    train(Options(folder, epochs=1, checkpoint=file, **SMALL))
+    content = file.read_bytes()
+    np.save(folder / "features.npy", np.full_like(np.load(folder / "features.npy"), np.nan))
+    given: dict[str, Any] = {**SMALL, "epochs": 2, "checkpoint": file, "resume": True}
+    for every in (0, 1):
+        with pytest.raises(ValueError, match="the loss of step 1 in epoch 2 is nan: look for features"):
+            train(Options(folder, checkpoint_every=every, **given))
+        assert file.read_bytes() == content
+
+
 def start(folder: Path, plans: list[dict[str, Any]], rank: int = 0, size: int = 1) -> subprocess.Popen[bytes]:
     """A process that trains, as torchrun would start it."""
     tests = Path(gnn_training_run.__file__)

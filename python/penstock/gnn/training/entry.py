@@ -41,7 +41,8 @@ def train(
 
     Raises:
         ImportError: torch_geometric is not installed.
-        ValueError: Bad input, such as a checkpoint of another model or dataset. One sentence.
+        ValueError: Bad input, such as a checkpoint of another model or dataset; or a loss that is no finite
+            number. One sentence.
         penstock.Error: The machine refused, such as a full disk.
         Interrupted: Ctrl-C: a checkpoint is written first, if `options.checkpoint` names its file. Among
             several processes none is: the last one remains.

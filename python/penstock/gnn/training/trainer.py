@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -187,6 +188,7 @@ class Trainer:
     def _finish_epoch(self) -> None:
         self.ranks.align(self.model.buffers())
         losses = self.ranks.mean(torch.stack(self.here).double()).tolist()
+        self._check_losses(losses)
         every = self.options.evaluate_every
         last = self.epoch + 1 == self.options.epochs
         valid = None
@@ -252,6 +254,8 @@ class Trainer:
             "random_cuda": torch.cuda.get_rng_state(self.ranks.device) if cuda else None,
         }
         ranks = self.ranks.gather(own)
+        for each in ranks:
+            self._check_losses(each["losses"])
         if self.ranks.first:
             content = {
                 "model": self.model.state_dict(),
@@ -263,6 +267,16 @@ class Trainer:
                 "ranks": ranks,
             }
             checkpoints.save(path, {**self.origin, **content}, self.embeddings)
+
+    def _check_losses(self, losses: list[float]) -> None:
+        """ValueError for one of this epoch that is no number. Neither are the weights then, and a checkpoint
+        of them would replace one that can be gone on from."""
+        wrong = next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), None)
+        if wrong is not None:
+            raise ValueError(
+                f"train: the loss of step {wrong + 1} in epoch {self.epoch + 1} is {losses[wrong]}: look for "
+                "features that are no finite numbers, or give a smaller lr"
+            )
 
     def _resume(self) -> None:
         path = self.options.checkpoint_path
