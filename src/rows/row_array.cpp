@@ -141,7 +141,8 @@ struct row_call::state {
   row_array::state* owner = nullptr;
   char const* operation = "";
   row_report* report = nullptr;
-  std::mutex marking;  ///< who asks whether it is done does not ask what another thread's wait forgets
+  std::mutex waiting;  ///< of waits, which take turns: the first has the outcome
+  std::mutex marking;  ///< of the mark, which other threads ask while one waits
   void* mark = nullptr;
   bool keeps_report = false;  ///< kernels that were not waited for may write to it: it is never another call's
   bool captured = false;      ///< its kernels run whenever a graph does
@@ -190,6 +191,7 @@ std::optional<u64> told_by(row_report const& report, char const* operation, std:
 
 std::optional<u64> row_call::wait() {
   if (state_->captured) return std::nullopt;
+  const std::lock_guard turn(state_->waiting);
   if (state_->owner == nullptr) return state_->told;
   if (state_->kept == nullptr) return state_->outcome();
   // Whoever holds the call longer does not hold the array's file.
@@ -223,6 +225,7 @@ bool row_call::is_done() const {
 }
 
 void row_call::order_before(void* stream) {
+  const std::lock_guard lock(state_->marking);
   if (state_->mark != nullptr) state_->owner->device->order_before(state_->mark, stream);
 }
 

@@ -390,6 +390,28 @@ TEST_P(row_arrays, refuse_grids_and_parts_that_reach_beyond_them) {
   EXPECT_EQ(array->gather_now(over(100, {{1, 0}}), memory.data()), std::nullopt) << "of nothing, nothing";
 }
 
+TEST_P(row_arrays, give_all_threads_that_wait_for_a_call_its_one_outcome) {
+  const auto array = open(8, 8);
+  for (u64 turn = 0; turn < 300; ++turn) {
+    kernels::array_descriptor lent{}, one{}, other{};
+    row_call call = array->lend(lent, 8, false, nullptr, [&] { lent.report->first_bad = turn; });
+    std::atomic<u32> ready = 0;
+    std::optional<u64> found[2];
+    const auto wait = [&](std::optional<u64>& to) {
+      ++ready;
+      while (ready != 2) {}
+      to = call.wait();
+    };
+    std::thread beside(wait, std::ref(found[0]));
+    wait(found[1]);
+    beside.join();
+    EXPECT_EQ(found[0], turn);
+    EXPECT_EQ(found[1], turn);
+    const row_call first = array->lend(one, 8, false, nullptr, [] {}), second = array->lend(other, 8, false, nullptr, [] {});
+    ASSERT_NE(one.report, other.report) << "two calls that write to one report";
+  }
+}
+
 TEST_P(row_arrays, say_what_they_will_take) {
   row_array_options options;
   options.where = GetParam().where;

@@ -122,7 +122,7 @@ enum class number_kind { int32, int64, uint32, uint64, float32, float64 };
 
 struct row_gather;
 
-/// A call under way. Movable; going away does not wait.
+/// A call under way. Movable; going away does not wait. Thread-safe: all waits have one outcome.
 class row_call {
  public:
   struct state;
