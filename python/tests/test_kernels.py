@@ -181,6 +181,7 @@ def test_memory_of_the_host_is_an_argument(tmp_path: Path) -> None:
         (np.zeros((10, 2), np.int64)[:, 0], ValueError, "not contiguous"),
         (array, TypeError, "declare penstock::array<const T> to read it"),
         ([1, 2], TypeError, "give a tensor or an array in memory"),
+        (np.ma.masked_less(counts, 1), TypeError, r"it is masked, and memory has no mask: give \.filled"),
     ]:
         with pytest.raises(error, match=sentence):
             kernel(array, wrong)

@@ -274,6 +274,8 @@ class Packer:
                 raise ValueError(f"{self._at(parameter)}: it requires gradients: give its .detach()")
             writable = gpu is not None or not parameter.stores or takes_stores(one)
             return int(one.data_ptr()), str(one.dtype).removeprefix("torch."), gpu, writable
+        if isinstance(one, np.ma.MaskedArray):
+            raise TypeError(f"{self._at(parameter)}: it is masked, and memory has no mask: give .filled(...)")
         if isinstance(one, np.ndarray):
             if not one.flags.c_contiguous:
                 raise ValueError(contiguous)
