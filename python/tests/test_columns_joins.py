@@ -196,3 +196,11 @@ def test_arrays_in_memory_are_tables_and_results_are_arrays(executor: Any) -> No
         open_table({"a": np.zeros(2), "b": np.zeros(3)})
     with pytest.raises(TypeError, match=r"paths of \.npy files for all"):
         open_table({"a": "a.npy", "b": np.zeros(3)})
+
+
+def test_what_an_array_masks_is_null(executor: Any) -> None:
+    masked = np.ma.masked_array(np.arange(4.0), mask=[False, True, False, True])
+    plain = np.ma.masked_array(np.arange(4))
+    with open_table({"a": masked, "b": plain}, executor=executor) as table:
+        assert table.collect().rows() == [(0.0, 0), (None, 1), (2.0, 2), (None, 3)]
+        assert table.agg(col("a").sum(), col("b").sum()).collect().rows() == [(2.0, 6)]

@@ -237,7 +237,7 @@ def _as_arrow(source: Mapping[str, Any]) -> Any:
             if int(given.__dlpack_device__()[0]) not in ON_HOST:
                 given = given.cpu() if hasattr(given, "cpu") else given.get()  # torch, CuPy
             given = np.from_dlpack(given)
-        values = np.asarray(given)
+        values = np.asanyarray(given)  # nulls where an array is masked
         if values.ndim != 1:
             raise ValueError(
                 f"open a table: column {name!r} has shape {values.shape}: a column is one row of values"
