@@ -13,6 +13,7 @@ import penstock
 import pytest
 from penstock import bench
 from penstock.cli import main as cli
+from penstock.cli.ended import EndedError
 from penstock.errors import Error
 from penstock.report import quick
 
@@ -57,26 +58,36 @@ def test_a_step_that_fails_is_named_and_makes_the_command_fail(
     assert (tmp_path / "r.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (KeyboardInterrupt(), cli.INTERRUPTED, "penstock: interrupted\n"),
+        (EndedError(15), 128 + 15, "1 measurements, each answer checked\n"),
+    ],
+)
 def test_an_interrupt_ends_the_steps_and_what_was_measured_is_reported(
     native: fakes.FakeNative,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+    said: str,
 ) -> None:
     run, begun = bench.run, []
 
     def interrupted(topic: str, *arguments: Any, **options: Any) -> Any:
         begun.append(topic)
         if len(begun) == 3:
-            raise KeyboardInterrupt
+            raise raised
         return run(topic, *arguments, **options)
 
     monkeypatch.setattr(bench, "run", interrupted)
-    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.INTERRUPTED
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == status
     assert len(begun) == 3
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
     assert "hit.linear.direct" in (tmp_path / "r.html").read_text()
-    assert capsys.readouterr().err.endswith("penstock: interrupted\n")
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_an_interrupt_before_anything_is_measured_writes_no_page(

@@ -25,6 +25,7 @@ from penstock import graph as graphs
 from penstock.cli import graph_report, vertex_names
 from penstock.cli.bench import bench_command, plot_command
 from penstock.cli.collage import collage_command, collage_dataset_command
+from penstock.cli.ended import EndedError
 from penstock.cli.files import grep_command
 from penstock.cli.gnn import gnn_group
 from penstock.cli.graph import graph_group
@@ -340,15 +341,8 @@ def check_verdict(result: GraphCost) -> None:
         sys.exit(NOT_CONVERGED)
 
 
-class _EndedError(BaseException):
-    """A signal that asks the process to end; raised so that nothing half-made is left."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
 def _end(number: int, frame: FrameType | None) -> None:
-    raise _EndedError(number)
+    raise EndedError(number)
 
 
 def _remark(
@@ -390,7 +384,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("penstock: interrupted", err=True)
         return INTERRUPTED
-    except _EndedError as ended:
+    except EndedError as ended:
         return 128 + ended.number
     except (ValueError, TypeError, OSError, MemoryError, OverflowError) as problem:
         return refuse(sentence_of(problem))

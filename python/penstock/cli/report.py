@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.callbacks import Progress
+from penstock.cli.ended import EndedError
 from penstock.cli.graph_options import print_json
 from penstock.cli.inputs import refuse_inputs
 from penstock.cli.output import cannot_be_written
@@ -122,12 +123,12 @@ class Measured:
 
     option: str
     failed: int = 0
-    interrupted: bool = False
+    interrupt: KeyboardInterrupt | EndedError | None = None
 
     def take(self, outcomes: Outcomes) -> None:
         """Runs all until they are interrupted; prints each as it ends.
 
-        Raises Error where nothing was measured, KeyboardInterrupt where it was interrupted before.
+        Raises Error where nothing was measured, KeyboardInterrupt or EndedError where one came before.
         """
         count = 0
         try:
@@ -137,16 +138,16 @@ class Measured:
                     count += outcome.measurements
                     what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"
                     click.echo(f"{outcome.seconds:6.1f} s  {outcome.command}: {what}", err=True)
-        except KeyboardInterrupt:
-            self.interrupted = True
+        except (KeyboardInterrupt, EndedError) as interrupt:
+            self.interrupt = interrupt
         if count == 0:
             self.check()
             raise Error(f"report {self.option}: nothing could be measured here: see above")
 
     def check(self) -> None:
         """Raises what is left to report once the page is there."""
-        if self.interrupted:
-            raise KeyboardInterrupt
+        if self.interrupt is not None:
+            raise self.interrupt
         if self.failed:
             steps = f"{self.failed} of its steps failed"
             raise Error(f"report {self.option}: {steps}: see above, and run the command of each")
