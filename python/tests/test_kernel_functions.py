@@ -119,6 +119,20 @@ def test_functions_wrap_and_shift_as_numpy_does(device: str) -> None:
     assert mean == 2.0**62
 
 
+def test_powers_of_integers_have_no_negative_exponents(device: str) -> None:
+    ints, exponents = np.array([-3, 0, 2, 7], np.int64), np.array([3, 0, 62, 1], np.int64)
+    x, y = (penstock.from_tensor(one, "host", device=device) for one in (ints, exponents))
+    found = penstock.function(lambda x, y: x ** y.astype(np.uint32))(x, y)
+    np.testing.assert_array_equal(host(found), ints**exponents)
+    np.testing.assert_array_equal(host(penstock.function(lambda x, k: x**k)(x, 3)), ints**3)
+    with pytest.raises(TypeError, match="an integer to the power of int64, which may be negative: convert"):
+        penstock.function(lambda x, y: x**y)(x, y)
+    with pytest.raises(OverflowError, match="-1 out of bounds for uint64"):
+        penstock.function(lambda x, k: x**k)(x, -1)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        penstock.function(lambda x: x**-1)(x)
+
+
 def test_what_is_no_expression_is_refused() -> None:
     array = penstock.from_tensor(np.zeros(3, np.float32), "host", device="cpu")
     text: Any = "x + 1"

@@ -67,6 +67,8 @@ class Value:
             like = np.asarray(ufunc(*likes))
             taken = ufunc.resolve_dtypes((*(_weak_type(one) for one in likes), *([None] * ufunc.nout)))
         texts = [text_of(one, dtype) for one, dtype in zip(inputs, taken, strict=False)]
+        if ufunc is np.power and like.dtype.kind == "i":
+            _check_exponent(inputs[1])
         return Value(_call_text(ufunc.__name__, texts, like.dtype), like)
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
@@ -153,6 +155,18 @@ def _weak_type(like: Any) -> Any:
     if type(like) in (int, float, complex):
         return type(like)
     return np.asarray(like).dtype
+
+
+def _check_exponent(exponent: Any) -> None:
+    """Of an integer: what may be negative is refused, as NumPy refuses what is."""
+    if not isinstance(exponent, Value) or np.asarray(exponent._like).dtype.kind != "i":
+        return
+    if exponent._needs is None:
+        raise TypeError(
+            f"penstock.function: an integer to the power of {np.asarray(exponent._like).dtype}, which may be "
+            "negative: convert the exponent by .astype(numpy.uint32), or the integer to floating point"
+        )
+    exponent._needs.add(np.dtype("uint64"))
 
 
 def c_type(dtype: np.dtype[Any]) -> str:
@@ -290,9 +304,6 @@ __device__ T penstock_remainder(T a, T b) {
 }
 template <class T>
 __device__ T penstock_power(T base, T exponent) {
-  if constexpr (T(-1) < T(0)) {
-    if (exponent < 0) return 0;
-  }
   unsigned long long made = 1, factor = base;
   for (unsigned long long left = exponent; left != 0; left >>= 1) {
     if (left & 1) made *= factor;
