@@ -160,6 +160,7 @@ def test_what_embeddings_cannot_be_is_one_sentence(library: Path, tmp_path: Path
     train(Options(library, checkpoint=file, **one))
     before = rows.read_bytes()
     other = tmp_path / "other.npy"
+    refused: list[Exception] = []
     cases: list[tuple[Path, dict[str, Any], str]] = [
         (library, {"embeddings": rows}, "rows.npy: there is such a file, of no checkpoint"),
         (library, {"embeddings": rows, "checkpoint": saved}, "saved: there is one: resume it"),
@@ -180,8 +181,11 @@ def test_what_embeddings_cannot_be_is_one_sentence(library: Path, tmp_path: Path
         with pytest.raises((ValueError, OSError), match=words) as raised:
             train(Options(folder, **{**one, **options}))
         assert "\n" not in str(raised.value)
+        refused.append(raised.value)  # which have their frames, and keep no table open by them
     assert rows.read_bytes() == before
     assert not other.exists()
+    going_on: dict[str, Any] = {**one, "epochs": 2, "checkpoint": saved, "resume": True}
+    assert len(train(Options(library, embeddings=rows, **going_on)).epochs) == 2
 
 
 def test_the_command_trains_embeddings(library: Path, tmp_path: Path) -> None:

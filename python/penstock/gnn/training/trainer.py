@@ -6,7 +6,7 @@ import gc
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -35,11 +35,11 @@ def run(
     path = options.checkpoint_path
     if path is not None:
         checkpoints.check_place(path, options.resume, tables=options.embeddings is not None)
-    with ranks_for(options.device) as ranks, _random_state_kept(ranks.device):
+    with ranks_for(options.device) as ranks, _random_state_kept(ranks.device), ExitStack() as opened:
         source = open_source(options, ranks)
         try:
             # No name here keeps the trainer: its parallel model has to end before the process group does.
-            return Trainer(options, source, ranks, timeline, progress).train(begin)
+            return Trainer(options, source, ranks, timeline, progress, opened).train(begin)
         finally:
             source.close()
             gc.collect()
@@ -61,7 +61,9 @@ class Trainer:
         ranks: Ranks,
         timeline: Timeline | None,
         progress: Progress | None,
+        opened: ExitStack,
     ) -> None:
+        """opened: Closes what the trainer opens."""
         self.options, self.source, self.ranks, self.timeline = options, source, ranks, timeline
         self.reporter = Reporter(progress if ranks.first else None, options.epochs)
         self.interrupts = Interrupts()
@@ -70,7 +72,9 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=options.lr, weight_decay=options.weight_decay
         )
-        self.embeddings = None if options.embeddings is None else Embeddings(options, source, ranks)
+        self.embeddings: Embeddings | None = None
+        if options.embeddings is not None:
+            self.embeddings = opened.enter_context(closing(Embeddings(options, source, ranks)))
         self.objective = objective_for(options.task, self.embeddings or features_of)
         # The weights begin equal in all processes; what they drop differs.
         torch.manual_seed(options.seed + ranks.rank)
@@ -116,9 +120,6 @@ class Trainer:
                 raise
             except KeyboardInterrupt:
                 raise Interrupted(self.epoch + 1, self.step, saved=False) from None
-            finally:
-                if self.embeddings is not None:
-                    self.embeddings.close()
 
     def _result(self, test: dict[str, float] | None, seconds: float) -> Result:
         return Result(
