@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import penstock
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+import penstock.checkpoint  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 from gnn_training_run import send  # noqa: E402
 from penstock.cli.gnn import gnn_group  # noqa: E402
@@ -186,6 +189,31 @@ def test_what_embeddings_cannot_be_is_one_sentence(library: Path, tmp_path: Path
     assert not other.exists()
     going_on: dict[str, Any] = {**one, "epochs": 2, "checkpoint": saved, "resume": True}
     assert len(train(Options(library, embeddings=rows, **going_on)).epochs) == 2
+
+
+def test_a_failed_save_leaves_the_checkpoint_before(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved, rows = tmp_path / "saved", tmp_path / "rows.npy"
+    given: dict[str, Any] = {**SMALL, "embeddings": rows, "checkpoint": saved}
+    whole = train(Options(library, **{**SMALL, "embeddings": tmp_path / "whole.npy"}))
+    train(Options(library, **{**given, "epochs": 1}))
+    before = penstock.checkpoint.numbers(saved)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.checkpoint.saving.copy_table", full)
+        with pytest.raises(penstock.Error, match=r"write checkpoint .*saved: No space left on device: make"):
+            train(Options(library, resume=True, **given))
+    with (saved / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError, match="another process saves there"):
+            train(Options(library, resume=True, **given))
+    assert penstock.checkpoint.numbers(saved) == before
+    assert train(Options(library, resume=True, **given)).losses == whole.losses
+    assert np.array_equal(np.load(rows), np.load(tmp_path / "whole.npy"))
 
 
 def test_the_command_trains_embeddings(library: Path, tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def save(path: Path, content: dict[str, Any], embeddings: Embeddings | None) -> 
         torch.save(content, buffer)
         write_whole(path, buffer.getvalue())
     except OSError as problem:
+        if problem.strerror is None:  # it is a sentence already
+            raise
         raise Error(
             f"write checkpoint {path}: {problem.strerror}: make room, or choose another folder",
             problem.errno or 0,
