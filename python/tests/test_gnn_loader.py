@@ -250,6 +250,30 @@ def test_a_loader_that_is_left_ends_its_threads(table: Table) -> None:
     assert signature(next(two[0])) == signature(next(two[1]))
 
 
+def test_an_iteration_is_of_one_epoch(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = table.loader()
+    other.set_epoch(1)
+    whole = [signature(batch) for batch in other]
+    loader = table.loader()
+    loader.load_state_dict({**loader.state_dict(), "batch": 4})
+    batches = iter(loader)
+    loader.set_epoch(1)
+    assert [signature(batch) for batch in batches] == whole
+    taken: list[Any] = []
+    beside = threading.Thread(target=lambda: taken.extend(map(signature, loader)))
+    close = loader.close
+
+    def close_and_begin() -> None:
+        close()
+        beside.start()
+        beside.join(0.5)  # it begins behind set_epoch, or ends here
+
+    monkeypatch.setattr(loader, "close", close_and_begin)
+    loader.set_epoch(0)
+    beside.join()
+    assert taken == [signature(batch) for batch in table.loader()]
+
+
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_an_iteration_may_be_collected_by_its_own_threads(
     table: Table, monkeypatch: pytest.MonkeyPatch

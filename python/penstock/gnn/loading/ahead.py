@@ -101,10 +101,16 @@ class Ahead:
                 continue
         return False
 
-    def __iter__(self) -> Iterator[Batch]:
+    def start(self) -> None:
         _RUNNING.add(self)
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.leave()
+            raise
+
+    def __iter__(self) -> Iterator[Batch]:
         for one in self._taken(self._batches):
             if self._device.type == "cuda":
                 one.follow(torch.cuda.current_stream(self._device))

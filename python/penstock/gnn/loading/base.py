@@ -56,6 +56,7 @@ class Loader(ABC):
         self._counts = {"sampling": 0.0, "gather": 0.0, "waiting": 0.0}
         self._numbers = {"batches": 0, "nodes": 0, "edges": 0}
         self._counting = threading.Lock()
+        self._beginning = threading.RLock()  # lest an iteration begins in one epoch and goes on in another
         self._ahead: weakref.WeakSet[Ahead] = weakref.WeakSet()
         self._order: tuple[int, torch.Tensor] | None = None
 
@@ -68,12 +69,14 @@ class Loader(ABC):
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch: another one has another order and draws other neighbours."""
-        number = whole_number(epoch)
-        if number is None or not 0 <= number < _MAX_EPOCHS:
-            raise ValueError(f"loader: epoch {shown(epoch)}: give a whole number from 0 on")
-        self.close()
-        with self._counting:
-            self._epoch, self._begin, self._given = number, 0, 0
+        number = _checked_epoch(epoch)
+        self._begin_epoch(number, 0)
+
+    def _begin_epoch(self, number: int, batch: int) -> None:
+        with self._beginning:
+            self.close()
+            with self._counting:
+                self._epoch, self._begin, self._given = number, batch, batch
 
     def state_dict(self) -> dict[str, Any]:
         """Where the epoch stands: batches that were given count, not those that are made ahead."""
@@ -107,18 +110,10 @@ class Loader(ABC):
         batch = whole_number(state["batch"])
         if batch is None or not 0 <= batch <= len(self):
             raise ValueError(f"loader: a state of batch {shown(state['batch'])}: there are {len(self)}")
-        self.set_epoch(state["epoch"])
-        self._begin = self._given = batch
+        self._begin_epoch(_checked_epoch(state["epoch"]), batch)
 
     def __iter__(self) -> Iterator[Any]:
-        begin, self._begin = self._begin, 0
-        if begin == len(self):
-            begin = 0
-        return self._batches(begin)
-
-    def _batches(self, begin: int) -> Iterator[Any]:
-        ahead = Ahead(self._drawn, self._filled, begin, len(self), self._depth, self.device)
-        self._ahead.add(ahead)
+        begin, ahead = self._begun()
         try:
             batches = iter(ahead)
             for number in range(begin, len(self) + 1):
@@ -135,11 +130,23 @@ class Loader(ABC):
         finally:
             ahead.leave()
 
+    def _begun(self) -> tuple[int, Ahead]:
+        """The number of the first batch, and what makes it and those behind it."""
+        with self._beginning:
+            begin, self._begin = self._begin, 0
+            if begin == len(self):
+                begin = 0
+            ahead = Ahead(self._drawn, self._filled, begin, len(self), self._depth, self.device)
+            self._ahead.add(ahead)
+            ahead.start()
+        return begin, ahead
+
     def close(self) -> None:
         """Ends what is made ahead, also of iterations that were left, and waits until it has ended.
         Iterations under way raise ValueError; others can begin."""
-        for ahead in list(self._ahead):
-            ahead.stop()
+        with self._beginning:
+            for ahead in list(self._ahead):
+                ahead.stop()
 
     def stats(self) -> dict[str, Any]:
         """Since it was made.
@@ -201,6 +208,13 @@ class Loader(ABC):
             self._numbers["nodes"] += _total(made.nodes_per_hop)
             self._numbers["edges"] += _total(made.edges_per_hop)
         return made
+
+
+def _checked_epoch(given: Any) -> int:
+    number = whole_number(given)
+    if number is None or not 0 <= number < _MAX_EPOCHS:
+        raise ValueError(f"loader: epoch {shown(given)}: give a whole number from 0 on")
+    return number
 
 
 def _total(per_hop: Any) -> int:
