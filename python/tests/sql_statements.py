@@ -16,6 +16,12 @@ csv: Any = pytest.importorskip("pyarrow.csv", reason="pyarrow is not installed")
 FOLDER = Path(__file__).parent / "sql"
 
 
+NUMBERS_OR_NOT = [
+    "1_000", "1__0", "_1", "1_", "1e_2", "\u0663", "\u00a08", "0x1F", "0b11", " 12\t", "1e3", "5.5", "+5",
+    "--5", "inf", ".5", "12.", ".", "1e400", "9223372036854775808", "yes", "TRUE", "2", "", None,
+]  # fmt: skip
+
+
 def statements() -> list[str]:
     """Of all files; an indented line belongs to the one before."""
     found = [path.read_text().replace("\n  ", " ").splitlines() for path in sorted(FOLDER.glob("*.sql"))]
@@ -97,6 +103,8 @@ def tables() -> dict[str, Any]:
         ),
         "n": pa.table({**{name: pa.nulls(3, kind) for name, kind in nothing.items()}, "m": [1, 2, 3]}),
         "o": pa.table({"v": [1]}),
+        "odd": pa.table({"w": NUMBERS_OR_NOT}),
+        "ends": pa.table({"one": [7, 7, 7, 7], "end": [0, 2**63 - 1, 5, 2**63 - 2], "v": [10, 20, 30, 40]}),
         "w": trips(),
         "dim": zones(),
     }

@@ -87,6 +87,8 @@ REFUSED = {
     "select upper(zone) from trips": "a column of text is wanted",
     "select cast(word as bigint) from trips": "the text '[abz]+', which is no integer",
     "select try_cast(word as blob) from trips": "CAST to VARBINARY is not covered",
+    "select try_cast(miles as decimal(38, 2)) from trips": "more than 18 digits is not covered",
+    "select regexp_extract(word, 'a', 9) from trips": "takes a group up to 8",
     "select strftime(day, '%c') from trips": "'%c' in a format is not covered",
     "select power(miles, 1.5) from trips": "a power is a whole number to 8",
     "select regexp_replace(word, '(', '') from trips": "the pattern is none",

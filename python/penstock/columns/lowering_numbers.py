@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SPLITTER = float((1 << 27) + 1)
 MOST_PLACES = 15
+BLANKS = " \t\n\v\f\r"
+STRAY = re.compile(r"(?<!\d)_|_(?!\d)")
+"""Underscores that do not stand between digits."""
 TRUTHS = {"true": 1, "t": 1, "1": 1, "yes": 1, "y": 1, "false": 0, "f": 0, "0": 0, "no": 0, "n": 0}
 
 
@@ -241,7 +245,9 @@ def _no_cast(arg: Expr, value: Typed, to: str) -> TypeError:
 def _parser(name: str, kind: ColumnType, parse: Callable[[str], Any]) -> TextFunction:
     def apply(text: str) -> Any:
         try:
-            return parse(text.strip())
+            if not text.isascii():  # Python takes digits of all scripts
+                raise ValueError(text)
+            return parse(text.strip(BLANKS))
         except (ValueError, KeyError, ArithmeticError):
             raise ValueError(
                 f"cast: the column has the text {text[:40]!r}, which is no {kind.kind}: filter before, and "
@@ -251,11 +257,17 @@ def _parser(name: str, kind: ColumnType, parse: Callable[[str], Any]) -> TextFun
     return TextFunction(name, (str(kind),), kind, apply)
 
 
+def _decimal(text: str) -> decimal.Decimal:
+    if STRAY.search(text) is not None:  # Decimal takes them
+        raise ValueError(text)
+    return decimal.Decimal(text)
+
+
 def _whole(text: str) -> int:
     try:
         number = int(text, 0 if text[:2].lower() in ("0x", "0b") else 10)
     except ValueError:
-        given = decimal.Decimal(text)
+        given = _decimal(text)
         if not given.is_finite() or given.adjusted() > MOST_DIGITS:
             raise
         number = int(given.to_integral_value(decimal.ROUND_HALF_UP))
@@ -267,7 +279,7 @@ def _whole(text: str) -> int:
 @functools.cache
 def _to_decimal(kind: ColumnType) -> TextFunction:
     def parse(text: str) -> int:
-        number = decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP)
+        number = _decimal(text).quantize(decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP)
         digits = int(number.scaleb(kind.scale))
         if digits not in INT64:
             raise ValueError(text)

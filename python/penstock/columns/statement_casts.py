@@ -39,11 +39,12 @@ def cast(translate: Translate, node: Node, is_tried: bool = False) -> Expr:
     if kind == "DECIMAL":
         given = [int(each.this.this) for each in node.args["to"].expressions] or [18, 3]
         digits, scale = (*given, 0)[:2]
-        most = 10**digits if digits <= MOST_DIGITS else 1 << 63
+        if is_tried and digits > MOST_DIGITS:  # what is beyond 64 bits would be no null
+            refuse(node, f"TRY_CAST to a DECIMAL of more than {MOST_DIGITS} digits is not covered here")
         if is_tried:
-            return Call("try_cast", (value,), Target("cast_to_decimal", scale, most))
+            return Call("try_cast", (value,), Target("cast_to_decimal", scale, 10**digits))
         made = Call("cast_to_decimal", (value,), scale)
-        return Call("in_range", (made,), most) if digits <= MOST_DIGITS else made
+        return Call("in_range", (made,), 10**digits) if digits <= MOST_DIGITS else made
     name = next((name for kinds, name in CASTS.items() if kind in kinds), None)
     if name is None:
         refuse(node, f"CAST to {kind} is not covered here")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.columns.statement_expressions import Translator
 
 Function = Callable[["Translator", Node], Expr]
+MOST_GROUPS = 8
+"""Of a pattern, that one group more is written around: Arrow's replacements name nine."""
 
 
 def constant(translate: Translator, node: Node | None, kind: type, default: Any = None) -> Any:
@@ -190,6 +192,8 @@ def _regexp_replace(translate: Translator, node: Node) -> Expr:
 def _regexp_extract(translate: Translator, node: Node) -> Expr:
     pattern = constant(translate, node.expression, str)
     group = constant(translate, node.args.get("group"), int, 0)
+    if not 0 <= group <= MOST_GROUPS:
+        refuse(node, f"REGEXP_EXTRACT takes a group up to {MOST_GROUPS}")
     return _of_pattern(translate, node, partial(_extracted, pattern, group), pattern, group)
 
 

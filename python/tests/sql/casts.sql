@@ -78,3 +78,5 @@ select try_cast('1.255' as decimal(4,2)), try_cast('99.995' as decimal(4,2)), tr
   try_cast('' as decimal(4,2)), try_cast('nan' as decimal(4,2)) from o
 select try_cast('9223372036854775807' as bigint), try_cast('9223372036854775808' as bigint),
   try_cast('9223372036854775807.4' as bigint), try_cast('-128' as tinyint), try_cast('128' as tinyint) from o
+select w, try_cast(w as int), try_cast(w as double), try_cast(w as decimal(6,2)) from odd
+select w, try_cast(w as tinyint), try_cast(w as bigint), try_cast(w as boolean) from odd
