@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnTable
     from penstock.columns.lowering import Graph
 
-MOST_COMBINATIONS = 1 << 63
+MOST_COMBINATIONS = (1 << 63) - 1
+"""How many values one of several keys has is an integer, too."""
 
 
 def combinations(columns: Sequence[ResultColumn]) -> int:
@@ -80,7 +81,7 @@ class KeyPacking:
         if math.prod(sizes) > MOST_COMBINATIONS:
             raise ValueError(
                 f"join on {names}: the keys of the other table have {math.prod(sizes)} combinations, and "
-                "2^63 at most: join on fewer columns"
+                "fewer than 2^63 can be: join on fewer columns"
             )
         whole = np.zeros(len(values[0]), np.int64)
         for each, low, size in zip(values, lows, sizes, strict=True):

@@ -12,3 +12,4 @@ select count(*) from w where exists (select 1 from w v where v.far = w.far and v
   w.i)
 select w.i from w where not exists (select 1 from w v where v.far = w.far and v.utc = w.utc and v.d18 = w.d18 and v.p
   < 100) and w.p < 40 order by 1
+select a."end", b.v from ends a join ends b on a.one = b.one and a."end" = b."end"
