@@ -82,8 +82,9 @@ def _join(graph: Graph, table: Table, of: Expr, how: Printing) -> Join:
             "texts: select it as it is"
         )
     values = groups.column("value")
-    code_of = {text: code for code, text in enumerate(dict.fromkeys(_texts(values, how)))}
-    codes = np.array([code_of.get(text, 0) for text in _texts(values, how)], np.uint64)
+    texts = _texts(values, how)
+    code_of = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    codes = np.array([code_of[text] for text in texts], np.uint64)
     kind = ColumnType("string", words=tuple(code_of))
     columns = ResultColumns([values, ResultColumn("text", kind, codes, values.valid)])
     return Join((of,), columns, ("value",), "left", {"text": "text"})
