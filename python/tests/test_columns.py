@@ -324,7 +324,7 @@ def test_what_a_query_was_told_is_not_told_again(frame: Any, executor: Any) -> N
 
 def test_columns_that_are_left_out_say_why(tmp_path: Path, executor: Any) -> None:
     odd = pa.table({"l": [[1], [2]], "a": [1, 2]})
-    with pytest.warns(UserWarning, match="1 columns are left out: 'l'"):
+    with pytest.warns(UserWarning, match="1 column is left out: 'l'"):
         convert(odd, tmp_path / "table")
     with (
         open_table(tmp_path / "table", executor=executor) as table,

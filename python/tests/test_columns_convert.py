@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from penstock.columns import arrow, convert, open_table, packing
+from penstock.columns import arrow, col, convert, open_table, packing
 from penstock.columns.folders import FolderWriter, open_folder
 from penstock.columns.types import ColumnType
 
@@ -269,18 +269,36 @@ def test_progress_counts_rows_in_order(tmp_path: Path) -> None:
 
 
 def test_the_first_error_is_the_one_raised(tmp_path: Path) -> None:
-    wide = pa.array([decimal.Decimal(2) ** 64], pa.decimal128(38, 2))
-    schema = pa.schema({"ok": pa.int64(), "a": wide.type, "b": wide.type})
+    def fails(column: Any) -> None:
+        raise ValueError("the first rows are damaged")
 
-    def batches() -> Iterator[Any]:
-        yield pa.record_batch([pa.array([1]), wide, wide], schema=schema)
-        raise ValueError("open x: the next batch is damaged")
+    def write(threads: int) -> None:
+        kinds = {"a": ColumnType("integer")}
+        with FolderWriter(tmp_path / str(threads), kinds, threads=threads) as writer:
+            writer.put(fails)
+            raise ValueError("open x: the next batch is damaged")
 
     for threads in (1, 4):
-        with pytest.raises(ValueError, match="column 'a' has decimals beyond 64 bits"):
-            arrow.convert(batches(), schema, tmp_path / str(threads), threads=threads)
+        with pytest.raises(ValueError, match="the first rows are damaged"):
+            write(threads)
+
+
+def test_decimals_beyond_64_bits_are_left_out(tmp_path: Path) -> None:
+    kind = pa.decimal128(38, 2)
+    wide = pa.array([decimal.Decimal(3), None, decimal.Decimal(2) ** 64], kind)
+    narrow = pa.array([decimal.Decimal(3), None, decimal.Decimal(5)], kind)
+    table = pa.table({"a": [1, 2, 3], "wide": wide, "narrow": narrow})
+    with pytest.warns(UserWarning, match=r"1 column is left out: 'wide' \(it has decimals beyond 64 bits: "):
+        convert(table.to_reader(1), tmp_path / "table")
+    assert not list((tmp_path / "table").glob("0001*"))
+    with open_table(tmp_path / "table", executor="cpu") as opened:
+        assert opened.agg(col("a").sum(), col("narrow").sum()).collect().rows() == [(6, 8)]
+        with pytest.raises(KeyError, match=r"'wide' of .* cannot be used: it has decimals beyond 64 bits"):
+            opened.select("wide").collect()
+    with pytest.raises(ValueError, match=r"no column that can be used \('wide': it has decimals beyond"):
+        convert(table.select(["wide"]), tmp_path / "none")
     hidden = pa.Array.from_buffers(
-        wide.type, 1, [pa.py_buffer(b"\0"), wide.buffers()[1]], null_count=1
+        kind, 1, [pa.py_buffer(b"\0"), wide.buffers()[1]], null_count=1
     )  # what lies under a null is not looked at
     convert(pa.table({"a": hidden}), tmp_path / "null")
 

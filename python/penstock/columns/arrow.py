@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.columns.delimited import LEAST_BLOCK, CsvForm, ReadAgainError, open_csv
-from penstock.columns.folders import FolderWriter
+from penstock.columns.folders import FolderWriter, UnusableError
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line
 from penstock.columns.packing import PACK_ROWS, ColumnWriter
@@ -187,12 +187,6 @@ def convert(
             refused[field.name] = kind
         else:
             kinds[field.name] = kind
-    if not kinds and refused:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in [*refused.items()][:3])
-        raise ValueError(f"convert: there is no column that can be used ({why})")
-    if refused:
-        shown = ", ".join(f"{name!r} ({reason})" for name, reason in [*refused.items()][:4])
-        warnings.warn(f"{len(refused)} columns are left out: {shown}", stacklevel=2)
     done = 0
     with FolderWriter(folder, kinds, refused=refused, threads=threads) as writer:
         columns = {name: _Column(writer.columns[name], schema.field(name).type) for name in kinds}
@@ -202,6 +196,10 @@ def convert(
             if progress is not None:
                 progress("converting rows", done, max(rows, done))
         writer.put(lambda column: columns[column.name].finish())
+    if writer.refused:
+        shown = ", ".join(f"{name!r} ({reason})" for name, reason in [*writer.refused.items()][:4])
+        many = len(writer.refused)
+        warnings.warn(f"{many} column{'s are' if many > 1 else ' is'} left out: {shown}", stacklevel=2)
 
 
 def _add(columns: dict[str, _Column], batch: Any, writer: ColumnWriter) -> None:
@@ -254,9 +252,7 @@ class _Column:
         low, high = halves["low"], halves["high"]
         wrong = high != low >> 63
         if bool((wrong if valid is None else wrong & valid).any()):
-            raise ValueError(
-                f"convert: column {self.writer.name!r} has decimals beyond 64 bits: leave it out, or cast it"
-            )
+            raise UnusableError("it has decimals beyond 64 bits: write it as float64")
         return np.ascontiguousarray(low)
 
     def _coded(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:

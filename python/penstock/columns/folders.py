@@ -87,6 +87,10 @@ def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
     return column
 
 
+class UnusableError(ValueError):
+    """Why a column cannot be stored, known from its values."""
+
+
 class FolderWriter:
     """Writes a table into a new folder, some rows at a time, each column by one thread at a time.
 
@@ -106,6 +110,7 @@ class FolderWriter:
     ) -> None:  # fmt: skip
         self.folder = Path(folder)
         self.refused = dict(refused or {})
+        self._check_usable(columns)
         self.columns: dict[str, ColumnWriter] = {}
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,15 +121,29 @@ class FolderWriter:
         self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)))
         self._pending: list[Future[None]] = []
 
+    def _check_usable(self, columns: Mapping[str, Any]) -> None:
+        if self.refused and not columns:
+            why = "; ".join(f"{name!r}: {reason}" for name, reason in [*self.refused.items()][:3])
+            raise ValueError(f"convert: there is no column that can be used ({why})")
+
     def put(self, add: Callable[[ColumnWriter], None]) -> None:
-        """Start to add rows to every column; returns once the rows before these are added.
+        """Start to add rows to every column; returns once the rows before these are added. A column for which
+        the call raises UnusableError is left out.
 
         Raises:
             Exception: What the call before this raised, of the first column that failed.
             Error: The folder cannot be written.
         """
         self._wait()
-        self._pending = [self._pool.submit(add, column) for column in self.columns.values()]
+        self._pending = [self._pool.submit(self._add, add, column) for column in self.columns.values()]
+
+    def _add(self, add: Callable[[ColumnWriter], None], column: ColumnWriter) -> None:
+        if column.name in self.refused:
+            return
+        try:
+            add(column)
+        except UnusableError as problem:
+            self.refused[column.name] = str(problem)
 
     def _wait(self) -> None:
         wait(self._pending)
@@ -152,6 +171,9 @@ class FolderWriter:
             self._close()
 
     def _close(self) -> None:
+        for name in [name for name in self.columns if name in self.refused]:
+            self.columns.pop(name).discard()
+        self._check_usable(self.columns)
         facts = list(self._pool.map(ColumnWriter.close, self.columns.values()))
         rows = {writer.rows for writer in self.columns.values()}
         if len(rows) > 1:

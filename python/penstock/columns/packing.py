@@ -236,3 +236,10 @@ class ColumnWriter:
         for file in (self.values, self.valid):
             if file is not None:
                 file.file.close()
+
+    def discard(self) -> None:
+        """Removes the files."""
+        self.abandon()
+        for file in (self.values, self.valid):
+            if file is not None:
+                file.path.unlink()
