@@ -132,3 +132,15 @@ def test_casts_of_what_does_not_fit_fail(edges: Table, cast: str) -> None:
         connection.sql(statement).fetchall()
     with pytest.raises(OverflowError, match="beyond"):
         sql(statement, edges=edges)
+
+
+def test_columns_that_are_left_out_say_why_and_may_be_excluded() -> None:
+    kinds = pa.table({"id": [1, 2], "Parts": [[1], [2, 3]]})
+    with pytest.warns(UserWarning, match="1 column is left out: 'Parts'"):
+        table = open_table(kinds, executor="cpu")
+    with table:
+        with pytest.raises(KeyError, match=r"sql: column 't\.parts' cannot be used: it is list<item"):
+            sql("select t.parts from t", t=table)
+        assert sql("select * exclude (parts) from t", t=table).rows() == [(1,), (2,)]
+        with pytest.raises(KeyError, match="there is no column 'other'"):
+            sql("select * exclude (other) from t", t=table)

@@ -170,7 +170,7 @@ class Select:
                     refuse(node)
                 without = {each.name.lower() for each in star.args.get("except_") or ()}
                 instead = {each.alias.lower(): each.this for each in star.args.get("replace") or ()}
-                self._check_there(node, without | set(instead))
+                self._check_there(node, without, instead)
                 for source in (each for each in self.sources.all if each.table is not None):
                     if kind == "Star" or node.table.lower() == source.alias:
                         for low in source.columns:
@@ -181,8 +181,9 @@ class Select:
             else:
                 yield node.unalias(), shown_name(node)
 
-    def _check_there(self, node: Node, names: set[str]) -> None:
-        for name in names:
+    def _check_there(self, node: Node, without: Iterable[str], instead: Iterable[str]) -> None:
+        left_out = {name for source in self.sources.all for name in source.refused}
+        for name in (*(name for name in without if name not in left_out), *instead):
             if not any(name in source.columns for source in self.sources.all):
                 raise KeyError(f"sql: {node.sql(dialect='duckdb')}: there is no column {name!r}")
 

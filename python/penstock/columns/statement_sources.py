@@ -78,6 +78,12 @@ class Source:
         return {name.lower(): name for name in self.given.names} if self.given is not None else {}
 
     @property
+    def refused(self) -> dict[str, str]:
+        """Why columns of the table's file cannot be used, by their names in lower case."""
+        refused = self.table.layout.refused if self.table is not None else {}
+        return {name.lower(): why for name, why in refused.items()}
+
+    @property
     def rows(self) -> int:
         return 0 if self.table is None else self.table.rows
 
@@ -113,6 +119,9 @@ class Sources:
         if len(found) > 1:
             refuse(node, "several tables have this column: say which")
         if not found:
+            for source in sources:
+                if why := source.refused.get(name):
+                    raise KeyError(f"sql: column {node.sql(dialect='duckdb')!r} cannot be used: {why}")
             names = ", ".join([name for s in sources for name in s.columns][:8])
             raise KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {names}")
         return Column(found[0])
