@@ -181,3 +181,13 @@ def test_the_command(tmp_path: Path, sql_peer: Any) -> None:
     assert "borough" in shown.output
     assert "8 rows in" in shown.output
     assert "join on" in CliRunner().invoke(penstock, ["sql", statement, *sources, "--explain"]).output
+
+
+def test_the_command_does_not_overwrite_a_table_that_it_reads(tmp_path: Path) -> None:
+    table = tmp_path / "z.parquet"
+    zones().write_parquet(table)
+    before = table.read_bytes()
+    run = CliRunner().invoke(penstock, ["sql", "select 1", f"a={table}", "-o", str(table)])
+    assert isinstance(run.exception, ValueError)
+    assert "it is the input" in str(run.exception)
+    assert table.read_bytes() == before

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table as Shown
 
 from penstock.cli.declared_options import option_of
-from penstock.cli.inputs import names_refused
+from penstock.cli.inputs import names_refused, refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.columns import Result, TableOptions, open_table
@@ -72,17 +72,19 @@ def sql_command(
     """
     if not sources:
         raise click.UsageError("name the tables: penstock sql STATEMENT NAME=FILE ...")
+    paths: dict[str, str] = {}
+    for each in sources:
+        name, equals, path = each.partition("=")
+        if not equals:
+            name, path = Path(each).stem, each
+        if name in paths:
+            raise click.BadParameter(
+                f"'{name}': two tables have this name: say NAME=FILE", param_hint="SOURCE"
+            )
+        paths[name] = path
+    refuse_inputs("-o", output, paths.values())
     with progress_bar() as progress:
-        tables = {}
-        for each in sources:
-            name, equals, path = each.partition("=")
-            if not equals:
-                name, path = Path(each).stem, each
-            if name in tables:
-                raise click.BadParameter(
-                    f"'{name}': two tables have this name: say NAME=FILE", param_hint="SOURCE"
-                )
-            tables[name] = open_table(path, progress=progress, **options)
+        tables = {name: open_table(path, progress=progress, **options) for name, path in paths.items()}
     plan = planned(statement, tables)
     if explain or analyze:
         Console().print(escape(plan.explain(analyze)), soft_wrap=True)
@@ -94,8 +96,9 @@ def sql_command(
         Console().print(_shown(result))
     account = result.account
     moved = f", {account.bytes_moved / 1e6:.1f} MB into the cache" if account.bytes_moved else ""
+    rows = "1 row" if result.row_count == 1 else f"{result.row_count:,} rows"
     Console().print(
-        f"{result.row_count:,} rows in {format_seconds(account.seconds)}: {account.rows_met:,} of "
+        f"{rows} in {format_seconds(account.seconds)}: {account.rows_met:,} of "
         f"{account.rows:,} rows met{moved}",
         highlight=False,
     )
