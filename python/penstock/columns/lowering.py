@@ -123,7 +123,8 @@ class Graph(Values):
                 beside = wanted if wanted is not None and wanted.kind == "timestamp" else kind
                 if beside.zone is not None and getattr(value, "tzinfo", None) is None:
                     raise TypeError(
-                        f"{value}: it stands beside times of {beside.zone}: give it a zone (tzinfo)"
+                        f"{value}: it stands beside times of {beside.zone}: give it a zone (tzinfo; in SQL "
+                        f"'{value}+00')"
                     )
                 unit = beside.unit
                 ticks = ticks_of(value, unit)

@@ -16,6 +16,7 @@ INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Bits."""
 DATES = ("DATE",)
 TIMES = ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
+ZONED_TIMES = ("TIMESTAMPTZ",)
 TEXTS = ("TEXT", "VARCHAR")
 CASTS: Mapping[tuple[str, ...], str] = {
     tuple(INTEGERS): "cast_to_integer",
@@ -68,11 +69,13 @@ def as_text(value: Expr, node: Node) -> Expr:
 
 def _known(node: Node, kind: str, value: object) -> Expr | None:
     """What a value that is written down becomes."""
-    if isinstance(value, str) and kind in (*DATES, *TIMES):
+    if isinstance(value, str) and kind in (*DATES, *TIMES, *ZONED_TIMES):
         try:
             made = time_of(value)
         except ValueError:
             refuse(node, "it is no date or time")
+        if kind in ZONED_TIMES and made.tzinfo is None:
+            refuse(node, f"it has no zone, as '{made}+00' has")
         return Value(made.date() if kind in DATES else made)
     if kind in INTEGERS and type(value) is int:
         most = 1 << INTEGERS[kind] - 1
