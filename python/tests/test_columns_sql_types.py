@@ -144,3 +144,33 @@ def test_columns_that_are_left_out_say_why_and_may_be_excluded() -> None:
         assert sql("select * exclude (parts) from t", t=table).rows() == [(1,), (2,)]
         with pytest.raises(KeyError, match="there is no column 'other'"):
             sql("select * exclude (other) from t", t=table)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select a.* from a join b on b.other = a.k",
+        "select a.* from a left join b on b.other = a.k",
+        "select * from a semi join b on a.k = b.other",
+        "select * from a, b where a.k = b.other",
+    ],
+)
+def test_a_key_of_a_join_that_is_no_column_is_named(statement: str) -> None:
+    with (
+        open_table(pa.table({"k": [1]}), executor="cpu") as a,
+        open_table(pa.table({"x": [1]}), executor="cpu") as b,
+        pytest.raises(KeyError, match=r"sql: there is no column 'b\.other': there are x"),
+    ):
+        sql(statement, a=a, b=b)
+
+
+def test_times_with_zones_are_written_with_theirs() -> None:
+    time = dt.datetime(2024, 7, 1, 3, 30, tzinfo=dt.timezone.utc)
+    table = pa.table({"t": pa.array([time], pa.timestamp("us", "Europe/Berlin"))})
+    with open_table(table, executor="cpu") as t:
+        for written in ("'2024-07-01 05:30:00+02'", "timestamptz '2024-07-01 03:30:00Z'"):
+            assert sql(f"select count(*) from t where t = {written}", t=t).item() == 1
+        with pytest.raises(TypeError, match=r"give it a zone \(tzinfo; in SQL '2024-07-01 03:30:00\+00'\)"):
+            sql("select count(*) from t where t = timestamp '2024-07-01 03:30:00'", t=t)
+        with pytest.raises(ValueError, match=r"it has no zone, as '2024-07-01 03:30:00\+00' has"):
+            sql("select count(*) from t where t = timestamptz '2024-07-01 03:30:00'", t=t)

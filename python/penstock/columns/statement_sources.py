@@ -93,6 +93,15 @@ class Source:
         return table == self.alias or (table == "" and name not in self.using)
 
 
+def _no_column(node: Node, sources: Sequence[Source], names: Sequence[str]) -> KeyError:
+    """`names`: those that there are."""
+    for source in sources:
+        if why := source.refused.get(node.name.lower()):
+            return KeyError(f"sql: column {node.sql(dialect='duckdb')!r} cannot be used: {why}")
+    there = ", ".join(names[:8])
+    return KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {there}")
+
+
 class Sources:
     """All tables of a SELECT."""
 
@@ -119,11 +128,7 @@ class Sources:
         if len(found) > 1:
             refuse(node, "several tables have this column: say which")
         if not found:
-            for source in sources:
-                if why := source.refused.get(name):
-                    raise KeyError(f"sql: column {node.sql(dialect='duckdb')!r} cannot be used: {why}")
-            names = ", ".join([name for s in sources for name in s.columns][:8])
-            raise KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {names}")
+            raise _no_column(node, sources, [name for s in sources for name in s.columns])
         return Column(found[0])
 
     def value(self, node: Node) -> Expr | None:
@@ -286,9 +291,11 @@ class Sources:
         names = source.names
         made = [mine if kind_of(mine) != "Column" else None for _, mine, _ in keys]
         columns = self._filtered_columns(source, {f"key {k}": each for k, each in enumerate(made) if each})
-        right = [
-            names[mine.name.lower()] if made[k] is None else f"key {k}" for k, (_, mine, _) in enumerate(keys)
-        ]
+        right = []
+        for k, (_, mine, _) in enumerate(keys):
+            if made[k] is None and mine.name.lower() not in names:
+                raise _no_column(mine, [source], list(names))
+            right.append(names[mine.name.lower()] if made[k] is None else f"key {k}")
         if not keys:
             columns, left, right = _one_row(columns), [Value(0)], [ONE_ROW]
         taken = {name for s in self.all for name in s.columns.values()}

@@ -78,7 +78,7 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan | SetPlan:
         return _Planner({name.lower(): each for name, each in tables.items()}).plan(parsed[0])
     except sqlglot.errors.ParseError as problem:
         at = problem.errors[0] if problem.errors else {}
-        why = str(at.get("description") or problem).splitlines()[0]
+        why = str(at.get("description") or problem).splitlines()[0].partition(" but got <Token")[0]
         raise ValueError(f"sql: line {at.get('line', 1)}, column {at.get('col', 1)}: {why}") from None
     except sqlglot.errors.SqlglotError as problem:
         raise ValueError(f"sql: {str(problem).splitlines()[0]}") from None
