@@ -322,12 +322,8 @@ def test_shares_are_equal_and_cover_all() -> None:
 
 def test_a_trace_shows_loading_behind_training(papers: Path, tmp_path: Path) -> None:
     timeline = Timeline()
-    given = {
-        **SMALL,
-        "hidden": 512,
-        "batch": 16,
-        "prefetch": 1,
-    }  # an epoch is more than can be made ahead of it
+    # An epoch has more batches than can be made ahead of its first step.
+    given = {**SMALL, "hidden": 512, "batch": 16, "prefetch": 1}
     result = train(Options(papers, epochs=2, **given), timeline=timeline)
     timeline.write(tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
