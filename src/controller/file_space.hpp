@@ -39,7 +39,8 @@ class file_space {
  public:
   static constexpr u64 granule_bytes = u64{1} << 20;
 
-  /// Throws penstock::error with path, reason, remedy where the folder can't be opened.
+  /// A file that may grow has one of so many `shares` of the bytes at least. Throws penstock::error with path, reason, remedy
+  /// where the folder can't be opened.
   file_space(std::string const& root, bool writable, u64 bytes, u32 max_files, u32 shares);
   ~file_space();
   file_space(file_space const&) = delete;

@@ -16,7 +16,7 @@ namespace {
 // As the threads of a call_controller answer, and look after it while nobody calls.
 TEST(file_space, files_are_closed_without_a_further_call) {
   const test_support::scratch_folder scratch;
-  file_space space(scratch.path(), false, u64{1} << 30, 100);
+  file_space space(scratch.path(), false, u64{1} << 30, 100, 4096);
   const auto used = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
   const auto before = used();
   std::vector<std::unique_ptr<file_call>> calls;
