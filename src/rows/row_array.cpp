@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -148,6 +149,7 @@ struct row_call::state {
   bool captured = false;      ///< its kernels run whenever a graph does
   std::shared_ptr<row_array::state> kept = {};  ///< the owner, of a call that may outlive the array; until it was waited for
   std::optional<u64> told = {};                 ///< by a wait that gave the owner up
+  std::exception_ptr failure = {};              ///< likewise
 
   /// Waits, and what came of it. Throws as row_call::wait.
   std::optional<u64> outcome();
@@ -192,6 +194,7 @@ std::optional<u64> told_by(row_report const& report, char const* operation, std:
 std::optional<u64> row_call::wait() {
   if (state_->captured) return std::nullopt;
   const std::lock_guard turn(state_->waiting);
+  if (state_->failure != nullptr) std::rethrow_exception(state_->failure);
   if (state_->owner == nullptr) return state_->told;
   if (state_->kept == nullptr) return state_->outcome();
   // Whoever holds the call longer does not hold the array's file.
@@ -199,10 +202,10 @@ std::optional<u64> row_call::wait() {
   try {
     state_->told = state_->outcome();
   } catch (...) {
-    state_->give_up_owner();
-    throw;
+    state_->failure = std::current_exception();
   }
   state_->give_up_owner();
+  if (state_->failure != nullptr) std::rethrow_exception(state_->failure);
   return state_->told;
 }
 

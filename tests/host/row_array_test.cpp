@@ -412,6 +412,15 @@ TEST_P(row_arrays, give_all_threads_that_wait_for_a_call_its_one_outcome) {
   }
 }
 
+TEST_P(row_arrays, give_each_wait_for_a_call_what_went_wrong) {
+  const auto array = open(8, 8);
+  kernels::array_descriptor lent{};
+  row_call call =
+      array->lend(lent, 8, false, nullptr, [&] { lent.report->failure = pack(make_status(failure::out_of_range)); });
+  EXPECT_THROW(call.wait(), error);
+  EXPECT_THROW(call.wait(), error);
+}
+
 TEST_P(row_arrays, say_what_they_will_take) {
   row_array_options options;
   options.where = GetParam().where;
