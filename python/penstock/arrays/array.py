@@ -20,6 +20,7 @@ from penstock.arrays.references import referred
 from penstock.arrays.row_reads import RowReads
 from penstock.arrays.row_stores import RowStores
 from penstock.arrays.whole import Whole
+from penstock.living import Living
 from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from penstock.arrays.spec import Opened
     from penstock.callbacks import Progress
 
-_OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
+_OPEN: Living[Array] = Living()
 
 
 @atexit.register
 def _close_all() -> None:
     """What was stored and not flushed is not lost because a program ends."""
-    for array in list(_OPEN):
+    for array in _OPEN.all():
         try:
             array.close()
         except Exception as problem:

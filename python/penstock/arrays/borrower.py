@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.arrays.foreign import address_of
 from penstock.errors import Error
+from penstock.living import Living
 
 if TYPE_CHECKING:
     from collections import deque
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from penstock.arrays.memory import BorrowedMemory
     from penstock.arrays.spec import Opened
 
-_BORROWERS: weakref.WeakSet[Borrower] = weakref.WeakSet()
+_BORROWERS: Living[Borrower] = Living()
 
 
 def follow_moved() -> None:
     """Lets every open array over memory that has moved follow it. A GPU has the pages pinned that were read
     until then: other memory may have their addresses by now, and would be taken for them."""
-    for array in list(_BORROWERS):
+    for array in _BORROWERS.all():
         borrowed = array._borrowed
         if borrowed is not None and array._native is not None and borrowed.moved:
             with contextlib.suppress(ValueError, Error):  # reported by its next call

@@ -6,11 +6,12 @@ import atexit
 import os
 import queue
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from penstock.living import Living
 
 if TYPE_CHECKING:
     from penstock.gnn.loading.batch import Batch
@@ -150,11 +151,11 @@ class Ahead:
                 thread.join()
 
 
-_RUNNING: weakref.WeakSet[Ahead] = weakref.WeakSet()
+_RUNNING: Living[Ahead] = Living()
 
 
 @atexit.register
 def _stop_all() -> None:
     """A thread that is sampling while the interpreter ends would end the process."""
-    for each in list(_RUNNING):
+    for each in _RUNNING.all():
         each.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +17,7 @@ from penstock.checks import checked_count
 from penstock.gnn.loading.ahead import Ahead
 from penstock.gnn.loading.draft import Draft
 from penstock.gnn.loading.tables import Tables
+from penstock.living import Living
 from penstock.sizes import whole_number
 
 _MAX_BATCHES = _MAX_EPOCHS = 2**32
@@ -57,7 +57,7 @@ class Loader(ABC):
         self._numbers = {"batches": 0, "nodes": 0, "edges": 0}
         self._counting = threading.Lock()
         self._beginning = threading.RLock()  # lest an iteration begins in one epoch and goes on in another
-        self._ahead: weakref.WeakSet[Ahead] = weakref.WeakSet()
+        self._ahead: Living[Ahead] = Living()
         self._order: tuple[int, torch.Tensor] | None = None
 
     # The epoch
@@ -145,7 +145,7 @@ class Loader(ABC):
         """Ends what is made ahead, also of iterations that were left, and waits until it has ended.
         Iterations under way raise ValueError; others can begin."""
         with self._beginning:
-            for ahead in list(self._ahead):
+            for ahead in self._ahead.all():
                 ahead.stop()
 
     def stats(self) -> dict[str, Any]:
