@@ -83,8 +83,9 @@ def _join(graph: Graph, table: Table, of: Expr, how: Printing) -> Join:
         )
     values = groups.column("value")
     texts = _texts(values, how)
-    code_of = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-    codes = np.array([code_of[text] for text in texts], np.uint64)
+    there = (text for text, ok in zip(texts, values.valid, strict=True) if ok)
+    code_of = {text: code for code, text in enumerate(dict.fromkeys(there))}
+    codes = np.array([code_of.get(text, 0) for text in texts], np.uint64)
     kind = ColumnType("string", words=tuple(code_of))
     columns = ResultColumns([values, ResultColumn("text", kind, codes, values.valid)])
     return Join((of,), columns, ("value",), "left", {"text": "text"})

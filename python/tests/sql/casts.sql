@@ -80,3 +80,5 @@ select try_cast('9223372036854775807' as bigint), try_cast('9223372036854775808'
   try_cast('9223372036854775807.4' as bigint), try_cast('-128' as tinyint), try_cast('128' as tinyint) from o
 select w, try_cast(w as int), try_cast(w as double), try_cast(w as decimal(6,2)) from odd
 select w, try_cast(w as tinyint), try_cast(w as bigint), try_cast(w as boolean) from odd
+select i64::varchar::bigint, f::varchar::double, day::varchar::date from s
+select cast(a as varchar), cast(cast(a as varchar) as int), cast(x as varchar) from n
