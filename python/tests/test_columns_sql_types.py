@@ -174,3 +174,9 @@ def test_times_with_zones_are_written_with_theirs() -> None:
             sql("select count(*) from t where t = timestamp '2024-07-01 03:30:00'", t=t)
         with pytest.raises(ValueError, match=r"it has no zone, as '2024-07-01 03:30:00\+00' has"):
             sql("select count(*) from t where t = timestamptz '2024-07-01 03:30:00'", t=t)
+
+
+def test_a_date_that_its_type_does_not_have_is_no_other_date(edges: Table) -> None:
+    found = sql("select d + 4294967296 as far from edges where id = 1", edges=edges)
+    with pytest.raises(OverflowError, match=r"column 'far': a date is more than 2\^31 days from 1970"):
+        found.rows()

@@ -65,7 +65,12 @@ class ResultColumn:
         whole = self.bits.view(np.int64)
         match self.type.kind:
             case "date":
-                return pa.array(whole.astype(np.int32), mask=mask).cast(pa.date32())
+                days = whole.astype(np.int32)
+                if (self.valid & (days != whole)).any():
+                    raise OverflowError(
+                        f"column {self.name!r}: a date is more than 2^31 days from 1970: filter before"
+                    )
+                return pa.array(days, mask=mask).cast(pa.date32())
             case "timestamp":
                 return pa.array(whole, pa.int64(), mask=mask).cast(
                     pa.timestamp(self.type.unit, self.type.zone)
