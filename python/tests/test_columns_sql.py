@@ -191,3 +191,16 @@ def test_the_command_does_not_overwrite_a_table_that_it_reads(tmp_path: Path) ->
     assert isinstance(run.exception, ValueError)
     assert "it is the input" in str(run.exception)
     assert table.read_bytes() == before
+
+
+def test_the_command_prints_the_columns_that_have_room(tmp_path: Path) -> None:
+    header, row = ",".join(f"column_{k:02}" for k in range(30)), ",".join(f"{10**9 + k}" for k in range(30))
+    (tmp_path / "wide.csv").write_text(f"{header}\n{row}\n")
+    command = ["sql", "select * from wide", str(tmp_path / "wide.csv")]
+    run = CliRunner(env={"COLUMNS": "80"}).invoke(penstock, command)
+    assert "1000000005" in run.output
+    assert "the first 6 of 30 columns: write all with -o" in run.output
+    assert max(map(len, run.output.splitlines())) <= 80
+    shown = CliRunner(env={"COLUMNS": "600"}).invoke(penstock, command)
+    assert "1000000029" in shown.output
+    assert "the first" not in shown.output

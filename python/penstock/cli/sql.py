@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Shown
@@ -23,6 +24,11 @@ from penstock.report.whole_files import written_whole
 from penstock.sizes import format_seconds
 
 SHOWN = 40
+"""Rows."""
+LEAST_WIDTH = 20
+"""Of a column whose texts are wider: an integer of 64 bits is whole."""
+BETWEEN = 3
+"""Cells between two columns."""
 SUFFIXES = (".parquet", ".csv", ".arrow")
 _of_table = partial(option_of, TableOptions)
 
@@ -93,7 +99,7 @@ def sql_command(
     if output is not None:
         _write(result, output)
     else:
-        Console().print(_shown(result))
+        Console().print(_shown(result, Console().width))
     account = result.account
     moved = f", {account.bytes_moved / 1e6:.1f} MB into the cache" if account.bytes_moved else ""
     rows = "1 row" if result.row_count == 1 else f"{result.row_count:,} rows"
@@ -104,15 +110,33 @@ def sql_command(
     )
 
 
-def _shown(result: Result) -> Shown:
+def _shown(result: Result, width: int) -> Shown:
     shown = Shown(box=box.SIMPLE_HEAD)
-    for column in result.columns:
+    rows = [
+        [_text(value) for value in row]
+        for row in result.rows_at(np.arange(min(SHOWN, result.row_count))).rows()
+    ]
+    texts = [[column.name, *(row[k] for row in rows)] for k, column in enumerate(result.columns)]
+    fitting = _fitting(texts, width)
+    for column in result.columns[:fitting]:
         shown.add_column(escape(column.name), justify="left" if column.type.kind == "string" else "right")
-    for row in result.rows_at(np.arange(min(SHOWN, result.row_count))).rows():
-        shown.add_row(*(escape(_text(value)) for value in row))
-    if result.row_count > SHOWN:
-        shown.caption = f"the first {SHOWN} of {result.row_count:,} rows: write all with -o"
+    for row in rows:
+        shown.add_row(*map(escape, row[:fitting]))
+    parts = [f"{SHOWN} of {result.row_count:,} rows"] if result.row_count > SHOWN else []
+    parts += [f"{fitting} of {len(result.columns)} columns"] if fitting < len(result.columns) else []
+    if parts:
+        shown.caption = f"the first {' and '.join(parts)}: write all with -o"
     return shown
+
+
+def _fitting(columns: list[list[str]], width: int) -> int:
+    """How many columns, given by their texts, have room beside each other, a long one in several lines."""
+    left = width
+    for number, texts in enumerate(columns):
+        left -= min(LEAST_WIDTH, max(cell_len(text) for text in texts)) + BETWEEN
+        if left < 0:
+            return max(1, number)
+    return len(columns)
 
 
 def _text(value: Any) -> str:
