@@ -154,5 +154,13 @@ extern template PENSTOCK_FN read_piece try_read_together(warp, lane_meeting*, u3
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
 extern template PENSTOCK_FN bool prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
 #endif
+#if PENSTOCK_SEPARATE_HOST_CODE
+extern template piece16 read_slowly(lone_thread, line_cache_view const&, u32, bool, u64, u32);
+extern template piece16 read_together(lone_thread, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
+extern template read_piece try_read_slowly(lone_thread, line_cache_view const&, u32, bool, u64, u32);
+extern template read_piece try_read_together(lone_thread, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
+extern template held_line pin_slowly(lone_thread, line_cache_view const&, u32, line_id);
+extern template bool prefetch_line(lone_thread, line_cache_view const&, u32, bool, line_id, fill_purpose);
+#endif
 
 }  // namespace penstock

@@ -189,5 +189,12 @@ extern template PENSTOCK_FN changed_element change_together(warp, lane_meeting*,
 extern template PENSTOCK_FN held_line pin_to_store(warp, line_cache_view const&, u32, line_id, bool);
 extern template PENSTOCK_FN void unpin_stored(warp, line_cache_view const&, u32, u64*, bool);
 #endif
+#if PENSTOCK_SEPARATE_HOST_CODE
+extern template changed_element change_slowly(lone_thread, line_cache_view const&, u32, bool, u64, element_change);
+extern template changed_element change_together(lone_thread, lane_meeting*, u32, line_cache_view const&, u32, u64,
+                                                element_change);
+extern template held_line pin_to_store(lone_thread, line_cache_view const&, u32, line_id, bool);
+extern template void unpin_stored(lone_thread, line_cache_view const&, u32, u64*, bool);
+#endif
 
 }  // namespace penstock

@@ -102,7 +102,7 @@ PENSTOCK_COLD found_line find_in_sets(Directory const& directory, u64 x) {
   return at;
 }
 
-#if PENSTOCK_SEPARATE_DEVICE_CODE
+#if PENSTOCK_SEPARATE_DEVICE_CODE || PENSTOCK_SEPARATE_HOST_CODE
 extern template PENSTOCK_FN found_line find_in_sets(directory_view const&, u64);
 #endif
 

@@ -45,5 +45,8 @@ PENSTOCK_COLD void bring_lines(G g, Cache const& cache, u32 dataset, bool want, 
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN void bring_lines(warp, line_cache_view const&, u32, bool, line_id, bring_step, u64);
 #endif
+#if PENSTOCK_SEPARATE_HOST_CODE
+extern template void bring_lines(lone_thread, line_cache_view const&, u32, bool, line_id, bring_step, u64);
+#endif
 
 }  // namespace penstock

@@ -38,6 +38,14 @@
 #define PENSTOCK_SEPARATE_DEVICE_CODE 0
 #endif
 
+/// 1 where those for lone threads do: in what a host's compiler compiles and links with the library, as CMake's target says;
+/// but for tests whose atomics a scheduler intercepts. An extension that has the headers alone instantiates its own.
+#if defined(PENSTOCK_LINKS_LIBRARY) && !defined(PENSTOCK_SCHEDULED)
+#define PENSTOCK_SEPARATE_HOST_CODE 1
+#else
+#define PENSTOCK_SEPARATE_HOST_CODE 0
+#endif
+
 #if defined(__CUDA_ARCH__)
 #define PENSTOCK_ON_DEVICE 1
 #else

@@ -180,5 +180,9 @@ extern template
     PENSTOCK_FN void submit_blocks(warp, block_device_view const&, nvme::opcode, bool, block_request&, lba, u32, u64);
 extern template PENSTOCK_FN status wait_blocks(warp, block_device_view const&, bool, block_request&);
 #endif
+#if PENSTOCK_SEPARATE_HOST_CODE
+extern template void submit_blocks(lone_thread, block_device_view const&, nvme::opcode, bool, block_request&, lba, u32, u64);
+extern template status wait_blocks(lone_thread, block_device_view const&, bool, block_request&);
+#endif
 
 }  // namespace penstock
