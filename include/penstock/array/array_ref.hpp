@@ -228,7 +228,7 @@ class runs_of {
 /// REQUIRES: the bytes of a run are a multiple of 16, or 1, 2, 4 or 8; those of `first` and of `stride` elements are multiples
 /// of a piece's. For each array.
 template <bool Resident, u32 Runs, thread_group G, class... Of>
-PENSTOCK_FORCE_INLINE void read_runs(G const& g, bool const (&want)[Runs], u64 first, u64 stride, Of&&... of) {
+PENSTOCK_DEVICE_INLINE void read_runs(G const& g, bool const (&want)[Runs], u64 first, u64 stride, Of&&... of) {
   if constexpr (Resident) {
     (of.read_resident(want, first, stride), ...);
   } else {

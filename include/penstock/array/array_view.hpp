@@ -102,15 +102,17 @@ class array_view {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
     if (elements == 0) return;
     if (is_resident()) return read_resident_span(g, first, elements, use);
-    // Most likely on one line, in whole pieces; what is for other runs is not worked out before.
-    const u64 begin = address_of(first), bytes = elements * sizeof(T);
-    u32 done = 0;
-    if ((begin | bytes) % 16 == 0 && reader_.line_of(begin) == reader_.line_of(begin + bytes - 1)) {
-      const auto use_piece = [&](u32 number, piece16 piece) { use_elements(first + u64{number} * per_piece, piece, use); };
-      done = read_on_one_line<Order>(g, reader_, begin, static_cast<u32>(bytes / 16), use_piece);
-      if (16ull * done == bytes) return;
+    u64 used = 0;
+    if constexpr (!std::is_same_v<G, lone_thread>) {  // for which read_over_lines does the same
+      // Most likely on one line, in whole pieces; what is for other runs is not worked out before.
+      const u64 begin = address_of(first), bytes = elements * sizeof(T);
+      if ((begin | bytes) % 16 == 0 && reader_.line_of(begin) == reader_.line_of(begin + bytes - 1)) {
+        const auto use_piece = [&](u32 number, piece16 piece) { use_elements(first + u64{number} * per_piece, piece, use); };
+        const u32 done = read_on_one_line<Order>(g, reader_, begin, static_cast<u32>(bytes / 16), use_piece);
+        if (16ull * done == bytes) return;
+        used = u64{done} * per_piece;
+      }
     }
-    const u64 used = u64{done} * per_piece;
     read_over_lines<Order>(g, worked_out_anew(first) + used, worked_out_anew(elements) - used, use);
   }
 
