@@ -15,7 +15,8 @@ if(binding_sources)
   target_include_directories(_native SYSTEM PRIVATE ${NB_DIR}/include)  # its warnings are not ours
   target_compile_definitions(_native PRIVATE PENSTOCK_VERSION="${PROJECT_VERSION}")
   penstock_warnings(_native)
-  penstock_unite(_native bindings)
+  # Two units of the same length, which are the last to be compiled: no core waits for the other.
+  set_target_properties(_native PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   foreach(library nanobind-static nanobind-static-abi3)
     if(PENSTOCK_UNITY AND TARGET ${library})
       set_target_properties(${library} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

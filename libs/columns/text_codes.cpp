@@ -8,7 +8,7 @@
 namespace penstock::columns {
 namespace {
 
-constexpr u64 first_slots = 64;
+constexpr u64 first_text_slots = 64;
 constexpr u64 group_rows = 32;           // whose memory is asked for at once
 constexpr u64 odd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio: Fibonacci hashing
 
@@ -35,7 +35,7 @@ u64 upper(u64 hash) { return hash >> 32 << 32; }
 
 }  // namespace
 
-text_codes::text_codes() : slots_(first_slots) {}
+text_codes::text_codes() : slots_(first_text_slots) {}
 
 std::string_view text_rows::at(u64 k) const {
   const auto begin = static_cast<u64>(offsets[k]), end = static_cast<u64>(offsets[k + 1]);
