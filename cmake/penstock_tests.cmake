@@ -39,10 +39,7 @@ if(GTest_FOUND)
   target_link_libraries(penstock_test_headers PRIVATE penstock_test_support GTest::gtest_main)
   penstock_warnings(penstock_test_headers)
   penstock_quick_compile(penstock_test_headers)
-  set(often_included algorithm atomic chrono deque filesystem fstream functional map memory mutex optional random set span
-                     string thread vector gtest/gtest.h)
-  list(TRANSFORM often_included REPLACE "(.+)" "<\\1>")
-  target_precompile_headers(penstock_test_headers PRIVATE ${often_included})
+  target_precompile_headers(penstock_test_headers PRIVATE ${penstock_standard_headers} <gtest/gtest.h>)
 
   # Each in parts, so that no core waits for the last one; the longest last, which is how ctest is to start them: first.
   set(cost 0)
