@@ -402,7 +402,7 @@ def test_the_page_begins_with_the_losses_worst_first(report: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["report", "nowhere.jsonl"], "report nowhere.jsonl: there is no such file or folder"),
+        (["report", "nowhere.jsonl"], "read nowhere.jsonl: there is no such file or folder"),
         (["report"], "there is no benchmarks/results here"),
         (["report", str(RESULTS), "--only", "Figure 99"], "no figure has that in its name"),
         (["report", str(RESULTS), "-o", "r.json"], "the JSON beside it has that name"),

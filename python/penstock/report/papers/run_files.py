@@ -101,9 +101,7 @@ def read_run_files(paths: Sequence[Path]) -> list[RunLine]:
     for path in paths:
         lines = [line for file, name in _files(path) for line in _lines(file, name)]
         if not lines:
-            raise ValueError(
-                f"report {path}: there is no result line in it: give .jsonl files or their folder"
-            )
+            raise ValueError(f"read {path}: there is no result line in it: give .jsonl files or their folder")
         found += lines
     return sorted(found, key=lambda line: line.measurement.date)
 
@@ -112,7 +110,7 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     if path.is_dir():
         return [(file, file.relative_to(path).as_posix()) for file in sorted(path.rglob("*.jsonl"))]
     if not path.exists():
-        raise ValueError(f"report {path}: there is no such file or folder: give result files")
+        raise ValueError(f"read {path}: there is no such file or folder: give result files")
     return [(path, path.name)]
 
 
