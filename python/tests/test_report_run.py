@@ -53,9 +53,9 @@ def test_lines_are_kept_of_commands_that_end_and_of_those_that_fail(tree: Path, 
         "python -c 'pass' --results none.jsonl",
         "no-such-program OUT",
     ]
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     results = tmp_path / "r.jsonl"
-    outcomes = list(running.run_commands(commands, results, tree, lambda *words: told.append(words)))
+    outcomes = list(running.run_commands(commands, results, tree, lambda *words: reported.append(words)))
     assert [(each.measurements, each.problem) for each in outcomes] == [
         (2, ""),
         (0, "it needs a GPU"),
@@ -65,7 +65,7 @@ def test_lines_are_kept_of_commands_that_end_and_of_those_that_fail(tree: Path, 
         (0, "no-such-program: No such file or directory"),
     ]
     assert [json.loads(line)["value"] for line in results.read_text().splitlines()] == [1.0, 2.0] * 3
-    assert told == [(command, number, 6) for number, command in enumerate(commands)]
+    assert reported == [(command, number, 6) for number, command in enumerate(commands)]
     assert sorted(path.name for path in tree.iterdir()) == ["begun", "line.json", "make.py"]
 
 

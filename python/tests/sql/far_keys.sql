@@ -1,6 +1,3 @@
-select s.id from s where s.f in (select c.w from c where c.region = s.g) order by 1
-select s.id from s where s.f not in (select c.w from c where c.region = s.g) order by 1
-select s.id, s.f in (select c.w from c where c.region = s.g) from s order by 1
 select a.id, b.id from s a left join (select id, f, i64, g from s where f is not null and i64 is not null and id < 20)
   b on a.f = b.f and a.i64 = b.i64 order by 1, 2
 select a.id, b.id from s a left join s b on a.f = b.f and a.id = b.id order by 1, 2

@@ -1,5 +1,3 @@
-select k from s except all select cid from c order by k
-select k from s intersect all select rank from c order by k
 select g, k from s except all select region, cid from c order by g, k
 select g from s intersect all select region from c order by g
 select k from e intersect all select rank from c
@@ -7,8 +5,6 @@ select k from e except all select rank from c
 select k from s except all select k from e order by k
 select f from s except all select w from c order by f
 select f from s intersect all select f from s order by f
-select sum(distinct k), avg(distinct k), count(distinct k), min(distinct k) from s
-select g, sum(distinct k), avg(distinct d) from s group by g order by g
 select sum(distinct d), avg(distinct e), sum(distinct f) from s where f < 1000 and f > -1000
 select sum(distinct k), avg(distinct k), count(distinct k) from e
 select g, sum(distinct k) from e group by g
@@ -18,13 +14,9 @@ select p, sum(distinct i16) filter (where tf), sum(distinct i16 % 3) from w grou
 select g, sum(distinct k) + count(*), sum(distinct k) / 2 from s group by g having sum(distinct k) > 3 order by g
 select avg(distinct i64), avg(distinct u8) from s
 select sum(distinct b) from s
-select s.id from s where s.f in (select w from c) order by 1
-select s.id from s where s.f not in (select w from c where w is not null) order by 1
 select s.id from s where s.f not in (select w from c) order by 1
 select s.id, s.f in (select w from c) from s order by 1
-select s.id from s where s.d in (select credit from c) order by 1
 select s.id from s where s.e in (select d from s) order by 1
-select s.id from s where s.ts in (select since from c) order by 1
 select s.id from s where s.day in (select ts from s) order by 1
 select s.id from s where s.k in (select d from s) order by 1
 select s.id from s where s.d in (select k from s) order by 1

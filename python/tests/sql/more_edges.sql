@@ -1,4 +1,3 @@
-select c.cid, s.id from c left join s on c.cid = s.k and c.rank = 1 order by 1, 2
 select c.cid, s.id from c left join s on c.cid = s.k and c.rank = 1 and s.b order by 1, 2
 select c.cid, count(s.id) from c left join s on c.cid = s.k and c.rank > 1 group by c.cid order by 1
 select c.cid, s.id from s right join c on c.cid = s.k and c.rank = 1 order by 1, 2
