@@ -6,7 +6,9 @@
 from the cache. `kernel.launch`: host time of a launch over an array and a tensor, and over a tensor alone,
 beside cuLaunchKernel with packed parameters; `added_us` is what Python adds, which is to stay within
 `most_added_us`. `kernel.hits`, `kernel.half`, `kernel.mixed`, `kernel.lines`: random 8-byte reads that hit;
-with a cache of three quarters and of an eighth of the file; whole 4 KiB lines that miss. Baselines are
+with a cache of three quarters and of an eighth of the file; whole 4 KiB lines that miss. `kernel.compute`:
+GB/s of cuda.compute's `reduce_into` over a file twice the cache, where cuda-cccl is installed, beside the best
+of `penstock reduce`, a[i] by each thread (naive) or lines by groups. Other baselines are
 kernels of kernels/own_kernels_built_in.cu, compiled ahead of time and launched over the same array; built, in
 the checkout, by
 
@@ -21,6 +23,7 @@ Sums are compared. Default options but for the cache's size.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -33,11 +36,13 @@ from typing import Any
 
 import numpy as np
 import penstock
+import penstock.regular
 import torch
 from penstock import _native
 from rich.console import Console
 from rich.table import Table
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "kernels" / "with_cuda_compute.py"
 SOURCE = """
 __device__ unsigned long long mix(unsigned long long x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdull;
@@ -196,6 +201,45 @@ class Bench:
             hits=stats["hits"], misses=stats["misses"], joins=stats["joins"],
         )  # fmt: skip
 
+    def compute(self, path: Path, repeats: int) -> None:
+        try:
+            import cuda.compute
+        except ImportError:
+            print("kernel.compute is left out: cuda-cccl is not installed", flush=True)
+            return
+        spec = importlib.util.spec_from_file_location("elements_of", EXAMPLE)
+        assert spec is not None and spec.loader is not None
+        example = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(example)
+        cache = "1GiB"
+        out, none = torch.zeros(1, dtype=torch.uint64, device="cuda"), np.zeros(1, np.uint64)
+        with penstock.open(path, placement="storage", cache=cache) as array:
+            elements = example.elements_of(array, "unsigned long long", cuda.compute.types.uint64)
+            wanted = {"d_in": elements, "d_out": out, "op": cuda.compute.OpKind.PLUS, "h_init": none}
+            begin = time.perf_counter()
+            summed = cuda.compute.make_reduce_into(**wanted)
+            compile_s = time.perf_counter() - begin
+            count = array.nbytes // 8
+            room = summed(**wanted, temp_storage=None, num_items=count)
+            scratch = torch.empty(room, dtype=torch.uint8, device="cuda")
+            seconds = [
+                seconds_of(lambda: summed(**wanted, temp_storage=scratch, num_items=count))
+                for _ in range(repeats + 1)
+            ][1:]
+            array.check_replays()
+            stats, nbytes = array.stats(), array.nbytes
+        beside = penstock.regular.reduce(
+            path, access=("naive", "line"), cache=cache, repeats=repeats, executor="cuda"
+        )
+        assert int(out.view(torch.int64).item()) % 2**64 == int(beside.sum) % 2**64, "the sums differ"
+        rates = {m.line["params"]["access"]: m.line["value"] for m in beside.measurements}
+        best = max(("naive", "line"), key=rates.__getitem__)
+        self.note(
+            "kernel.compute", "GB/s", [nbytes / s / 1e9 for s in seconds], [rates[best]],
+            baseline_access=best, compile_s=compile_s, cache=cache, hits=stats["hits"],
+            misses=stats["misses"], joins=stats["joins"],
+        )  # fmt: skip
+
     def run(self) -> None:
         folder = Path(tempfile.mkdtemp(dir=self.options.folder))
         try:
@@ -212,6 +256,7 @@ class Bench:
                 self.rates("kernel.mixed", "random_elements", small, "64MiB", 1 << 22)
                 self.rates("kernel.half", "random_elements", small, "384MiB", 1 << 23)
                 self.rates("kernel.lines", "random_lines", large, "64MiB", 1 << 20)
+            self.compute(large, self.options.repeats)
         finally:
             shutil.rmtree(folder)
         with Path(self.options.results).open("a") as file:

@@ -50,9 +50,15 @@ def test_an_example_adds_up_a_file(name: str, tmp_path: Path) -> None:
     np.save(tmp_path / "content.npy", content)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(EXAMPLES / name), str(tmp_path / "content.npy")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert np.isclose(float(done.stdout.split()[-1]), content.astype(np.float64).sum())
+    total = content.astype(np.float64).sum()
+    said = [line.split() for line in done.stdout.splitlines()]
+    assert np.isclose(float(said[-1][-1]), total)
+    if name == "with_cuda_compute.py":
+        running, ends = said[-3], said[-2]
+        assert np.isclose(float(running[-1]), total)
+        assert [float(end) for end in ends[-2:]] == [content.min(), content.max()]
 
 
 def test_a_pointer_is_of_an_open_array(tmp_path: Path, device: str, placement: str) -> None:

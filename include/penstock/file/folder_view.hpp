@@ -72,11 +72,14 @@ struct folder_view : folder_state {
   /// Errors: EBADF for a descriptor that is closed or not to be read; EIO, ETIMEDOUT: what lies at `to` is undefined then.
   template <thread_group G>
   PENSTOCK_FN file_result pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
-    if ((file.flags & file_flag::read) != 0 && can_read_hit(g, file, count, offset) &&
-        file_bytes::read_hit(g, reader, file.first_byte + offset, static_cast<char*>(to), count)) {
-      return {count, 0};
-    }
-    return pread_slowly(g, file, to, count, offset);
+    return read_hit(g, file, to, count, offset) ? file_result{count, 0} : pread_slowly(g, file, to, count, offset);
+  }
+
+  /// A pread of what lies whole in one line of the cache, and only that. False: it does not; what lies at `to` is undefined.
+  template <thread_group G>
+  PENSTOCK_FN bool read_hit(G const& g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
+    return (file.flags & file_flag::read) != 0 && can_read_hit(g, file, count, offset) &&
+           file_bytes::read_hit(g, reader, file.first_byte + offset, static_cast<char*>(to), count);
   }
 
   /// Stores `count` bytes at `offset`, or behind the last one (file_flag::append), from memory of the group's threads. Returns

@@ -36,6 +36,10 @@ __device__ void penstock_call_folder(void const* folder, penstock::kernels::fold
                                      penstock::kernels::folder_answer*);
 __device__ void penstock_call_folder_by_warp(void const* folder, penstock::kernels::folder_request const*,
                                              penstock::kernels::folder_answer*);
+__device__ unsigned int penstock_read_file_hit(void const* folder, penstock::kernels::file_words, unsigned long long offset,
+                                               unsigned long long count, void* to);
+__device__ unsigned int penstock_read_file_hit_by_warp(void const* folder, penstock::kernels::file_words,
+                                                       unsigned long long offset, unsigned long long count, void* to);
 }
 
 namespace penstock::kernels {
@@ -70,6 +74,16 @@ __device__ inline void call_folder(void const* folder, folder_request const& ask
     penstock_call_folder_by_warp(folder, &asked, &given);
   } else {
     penstock_call_folder(folder, &asked, &given);
+  }
+}
+/// Of `count` bytes that lie whole in one line of the cache. False: they do not; what lies at `to` is undefined.
+template <bool ByWarp>
+__device__ inline bool read_file_hit(void const* folder, file_words const& file, u64 offset, u64 count, void* to) {
+  if constexpr (ByWarp) {
+    __syncwarp();
+    return penstock_read_file_hit_by_warp(folder, file, offset, count, to) != 0;
+  } else {
+    return penstock_read_file_hit(folder, file, offset, count, to) != 0;
   }
 }
 __device__ inline void* dynamic_shared() {
@@ -120,6 +134,11 @@ inline void call_folder(void const* folder, folder_request const& asked, folder_
     if (lane_in_warp() != leader) given = *of_leader;
     barrier<of_warp>::wait(0xffffffffu);
   }
+}
+/// The call itself is as near there.
+template <bool ByWarp>
+constexpr bool read_file_hit(void const* /*folder*/, file_words const& /*file*/, u64 /*offset*/, u64 /*count*/, void* /*to*/) {
+  return false;
 }
 inline bool stopped() { return __atomic_load_n(the_thread->stop, __ATOMIC_RELAXED) != 0; }
 inline void* dynamic_shared() { return the_thread->dynamic_shared; }

@@ -100,6 +100,7 @@ class folder_calls {
 
   /// Up to `count` bytes from `offset` on; fewer at the end of the file.
   PENSTOCK_KERNEL_FN file_count pread(opened_file const& file, void* to, u64 count, u64 offset) const {
+    if (read_file_hit<Group::is_warp>(folder_, file.words, offset, count, to)) return {count, 0};
     return moved(folder_op::pread, file, to, count, offset);
   }
   /// In mode "a" behind the last byte.

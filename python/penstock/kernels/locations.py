@@ -15,7 +15,7 @@ from penstock.kernels.llvm_ir import as_llvm_ir
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
-_OF_QUERIES = "column_calls."
+_OF_QUERIES, _OF_FILES = "column_calls.", "file_calls."
 QUERY_LAYERS = ("array", "core", "executor", "group")
 """Of include/penstock, what compiled queries include (cmake/penstock_python.cmake installs it)."""
 
@@ -63,13 +63,17 @@ def query_sources_digest(resident: bool) -> str:
 
 
 @functools.cache
-def device_library() -> tuple[tuple[str, bytes], ...]:
+def device_library(with_files: bool = True) -> tuple[tuple[str, bytes], ...]:
     """What kernels are linked with on a GPU: (form, fatbin), form `lto` or `sm`, reads first.
+
+    Args:
+        with_files: Also what only kernels need that read files (penstock::files).
 
     Raises:
         penstock.Error: This build has none.
     """
-    files = [file for file in _device_files("*.fatbin") if not file.name.startswith(_OF_QUERIES)]
+    left_out = _OF_QUERIES if with_files else (_OF_QUERIES, _OF_FILES)
+    files = [file for file in _device_files("*.fatbin") if not file.name.startswith(left_out)]
     parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in files]
     return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
 
