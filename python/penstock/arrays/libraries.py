@@ -289,9 +289,9 @@ class TorchLibrary:
     def traced_gather(self, rows: Any, name: str, count: int | None, negative_indices: bool = True) -> Any:
         symbol = self._tracing.is_symbol(rows)  # of which nothing is known
         if isinstance(rows, slice):
-            begin, stop, step = rows.indices(count or 0)
-            stop = max(begin, stop) if step > 0 else min(begin, stop)
-            rows = self._torch.arange(begin, stop, step, device=self.device)
+            taken = range(count or 0)[rows]  # slice.indices is nothing that every torch traces
+            begin, step = taken.start, taken.step
+            rows = self._torch.arange(begin, begin + len(taken) * step, step, device=self.device)
         elif isinstance(rows, int):
             rows = self._torch.full((), rows, device=self.device)
         elif count is not None and not symbol and rows.dtype == self._torch.bool:
