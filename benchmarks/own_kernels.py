@@ -85,7 +85,7 @@ class BuiltIn:
         packed = _native.KernelArguments()
         self._like._packer.pack(arguments, packed)
         stream = torch.cuda.current_stream().cuda_stream
-        return self._native.launch(packed, (grid, 1, 1), (block, 1, 1), 0, stream, 0, None), packed
+        return self._native.launch(packed, (grid, 1, 1), (block, 1, 1), 0, stream, 0, ()), packed
 
     def registers(self) -> int:
         return int(self._native.facts(256, 0)["registers"])

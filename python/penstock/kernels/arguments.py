@@ -90,8 +90,7 @@ class Packer:
         if parameter.kind == "pointer":
             return lambda one, to, _: to.add_address(self._address(parameter, one))
         if parameter.kind == "scalar" and element is not None and element.dtype in _CODES:
-            code = struct.Struct("<" + _CODES[element.dtype])
-            return lambda one, to, _: to.add_bytes(self._scalar(parameter, one, code))
+            return self._scalar_adder(parameter, struct.Struct("<" + _CODES[element.dtype]))
         return lambda one, to, _: to.add_bytes(self._bytes(parameter, one))
 
     def _at(self, parameter: Parameter) -> str:
@@ -113,6 +112,21 @@ class Packer:
             )
         to.add_address(native.kernel_address)
         lent.folders.append(one)
+
+    def _scalar_adder(self, parameter: Parameter, code: struct.Struct) -> _Adder:
+        plain: type = {"<?": bool, **dict.fromkeys(_FLOATS, float)}.get(code.format, int)
+
+        def add(one: Any, to: _native.KernelArguments, _: Lent) -> None:
+            if type(one) is plain:
+                try:
+                    packed = code.pack(one)
+                except (struct.error, OverflowError):
+                    packed = self._scalar(parameter, one, code)  # says what is wrong
+            else:
+                packed = self._scalar(parameter, one, code)
+            to.add_bytes(packed)
+
+        return add
 
     def _array_adder(self, parameter: Parameter) -> _Adder:
         """Looks at an array once, as long as the same one is given and what it is stays."""
