@@ -17,7 +17,7 @@ from penstock import _native
 from penstock.arrays import Array, open_array
 from penstock.gnn import data
 from penstock.gnn.training.models import SampledModel, Shape
-from penstock.gnn.training.objectives import NodeLabels
+from penstock.gnn.training.objectives import NodeLabels, features_of
 from penstock.gnn.training.options import Options
 from penstock.gnn.training.ranks import Ranks
 from rich.console import Console
@@ -178,7 +178,7 @@ class Training:
         self.model = SampledModel(self.options, Shape(dataset.width, dataset.classes, 1)).to(ranks.device)
         self.parallel = ranks.parallel(self.model)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.options.lr, fused=CUDA)
-        self.objective = NodeLabels()
+        self.objective = NodeLabels(features_of)
 
     def epoch(self, batches: Any) -> tuple[float, float]:
         """Seconds of the slowest process, and the mean loss of the last tenth."""

@@ -27,6 +27,7 @@ from penstock.arrays import from_tensor
 from penstock.gnn import data
 from penstock.gnn.loading.ahead import Ahead
 from penstock.gnn.loading.batch import Batch
+from penstock.gnn.loading.draft import Draft
 from penstock.gnn.training.ranks import Ranks
 from penstock.sampling import Graph, NeighborSampler
 
@@ -191,26 +192,34 @@ class Batches:
         return math.ceil(len(self._seeds) / self._size)
 
     def __iter__(self) -> Iterator[Batch]:
-        ahead = Ahead(self.make, 0, len(self), 2, self._device)
+        ahead = Ahead(self._drawn, self._filled, 0, len(self), 2, self._device)
+        ahead.start()
         try:
             yield from ahead
         finally:
             ahead.stop()
 
     def make(self, number: int) -> Batch:
+        return self._filled(self._drawn(number))
+
+    def _drawn(self, number: int) -> Draft:
         seeds = self._seeds[number * self._size : (number + 1) * self._size].to(self._device)
         made = self._sampler.sample(seeds, call=number)
-        return Batch(
-            x=self._gather(made.nodes),
-            edge_index=torch.stack([made.rows, made.columns]),
-            n_id=made.nodes,
-            e_id=made.edges,
-            batch_size=len(seeds),
-            nodes_per_hop=made.nodes_per_hop,
-            edges_per_hop=made.edges_per_hop,
-            y=self._labels[seeds],
-            number=number,
-        )
+        known: dict[str, Any] = {
+            "edge_index": torch.stack([made.rows, made.columns]),
+            "n_id": made.nodes,
+            "e_id": made.edges,
+            "batch_size": len(seeds),
+            "nodes_per_hop": made.nodes_per_hop,
+            "edges_per_hop": made.edges_per_hop,
+            "y": self._labels[seeds],
+            "number": number,
+        }
+        return Draft(number, {"nodes": made.nodes}, lambda rows: Batch(x=rows["nodes"]["x"], **known))
+
+    def _filled(self, draft: Draft) -> Batch:
+        finished: Batch = draft.finished({"nodes": {"x": self._gather(draft.wanted["nodes"])}})
+        return finished
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""Benchmarks of graph neural networks run, small, on what this machine has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("torch_geometric", reason="PyG is not installed")
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not here")
+
+
+def lines_of(name: str, folder: Path, *options: str) -> dict[str, dict[str, Any]]:
+    """The result lines of a benchmark by id."""
+    results = folder / "results.jsonl"
+    command = [sys.executable, str(FOLDER / name), "--results", str(results), *options]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    return {line["id"]: line for line in lines}
+
+
+def test_pipelines_train_on_the_batches_of_variants_and_of_a_process(tmp_path: Path) -> None:
+    small = ("--nodes", "4000", "--folder", str(tmp_path), "--repeats", "1")
+    found = lines_of("gnn_pipelines.py", tmp_path, "--only", "epochs,process", *small)
+    for figure in "variants.epoch.optimised.1gpu", "variants.epoch.cpu.1gpu", "sms.process.host":
+        assert found[figure]["verified"]
