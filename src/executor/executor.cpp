@@ -2,6 +2,7 @@
 
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"
+#include "penstock/executor/sm_share.hpp"
 #include "penstock/host/error.hpp"
 #include "resident_place.hpp"
 
@@ -65,6 +66,10 @@ std::unique_ptr<executor> make_cuda_executor(executor_limits const&, int, memory
 
 std::unique_ptr<resident_place> make_resident_place(executor&, int, u32) {
   throw_bad_input("open", "the cuda executor", "built without CUDA");
+}
+
+sm_share& share_of_sms(int, u32 units) {
+  throw_bad_input("open", std::to_string(units) + " SMs of a GPU", "built without CUDA");
 }
 #endif
 

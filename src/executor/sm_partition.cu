@@ -16,7 +16,7 @@ sm_partition::sm_partition(int, u32) {
   throw_bad_input("open", "some SMs of a GPU", "built with a CUDA before 12.5: ask for all");
 }
 sm_partition::~sm_partition() = default;
-cudaStream_t sm_partition::open_stream() const { return nullptr; }
+cudaStream_t sm_partition::open_stream(int) const { return nullptr; }
 cudaStream_t sm_partition::open_stream_in_rest(int) const { return nullptr; }
 #else
 
@@ -88,12 +88,10 @@ sm_partition::sm_partition(int device, u32 units) {
   units_ = share.sm.smCount;
   rest_ = rest.type == CU_DEV_RESOURCE_TYPE_SM ? rest.sm.smCount : 0;
   context_ = make_context(share, handle);
-  if (rest_ < steps.least) return;
   try {
-    rest_context_ = make_context(rest, handle);
-  } catch (error const&) {
-    rest_ = 0;  // nobody can run there; the share itself stands
-  }
+    if (rest_ >= steps.least) rest_context_ = make_context(rest, handle);
+  } catch (error const&) {}
+  if (rest_context_ == nullptr) rest_ = 0;  // nobody can run there; the share itself stands
 }
 
 sm_partition::~sm_partition() {
@@ -101,7 +99,7 @@ sm_partition::~sm_partition() {
   destroy(context_);
 }
 
-cudaStream_t sm_partition::open_stream() const { return stream_of(context_, 0); }
+cudaStream_t sm_partition::open_stream(int priority) const { return stream_of(context_, priority); }
 
 cudaStream_t sm_partition::open_stream_in_rest(int priority) const {
   if (rest_context_ == nullptr) {

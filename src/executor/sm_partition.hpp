@@ -19,10 +19,10 @@ class sm_partition {
   sm_partition& operator=(sm_partition const&) = delete;
 
   u32 units() const { return units_; }
-  /// SMs that are left.
+  /// SMs that are left; 0: too few for a stream.
   u32 rest() const { return rest_; }
   /// Non-blocking streams; whoever asks destroys them, before this goes.
-  cudaStream_t open_stream() const;
+  cudaStream_t open_stream(int priority = 0) const;
   cudaStream_t open_stream_in_rest(int priority) const;
 
  private:

@@ -1,6 +1,7 @@
 // What of a GPU an executor's kernels take: SMs, and what L2 is asked to keep.
 #include "penstock/controller/model_server.hpp"
 #include "penstock/executor/launch.hpp"
+#include "penstock/executor/sm_share.hpp"
 #include "penstock/host/error.hpp"
 #include "support/run_on_device.cuh"
 
@@ -70,14 +71,16 @@ std::unique_ptr<executor> open_share(check_report& report, u32 units) {
   }
 }
 
-/// A grid that wants all of the GPU, on the executor's stream but past `launch`.
-u32 units_of_a_large_grid(executor& on) {
+/// A grid that wants all of the GPU, on a stream but past `launch`.
+u32 units_of_a_large_grid(executor& on, void* stream) {
   const unit_marks seen(on);
-  mark_units<<<4096, 64, 0, static_cast<cudaStream_t>(on.stream())>>>(seen.data());
+  mark_units<<<4096, 64, 0, static_cast<cudaStream_t>(stream)>>>(seen.data());
   require_cuda(cudaGetLastError(), "launch");
-  on.synchronize();
+  require_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "run");
   return seen.count();
 }
+
+u32 units_of_a_large_grid(executor& on) { return units_of_a_large_grid(on, on.stream()); }
 
 template <class Make>
 bool refused(Make make) {
@@ -109,6 +112,26 @@ PENSTOCK_CUDA_TEST(executor_without_limits_takes_all) {
 PENSTOCK_CUDA_TEST(executor_share_refuses_less_than_a_gpu_gives_away) {
   if (!open_share(report, 8)) return;
   PENSTOCK_CHECK(report, refused([] { open_executor("cuda", executor_limits{.units = 1}); }));
+}
+
+// What others bring to an executor that has all SMs. Events of the GPU order work of both parts.
+PENSTOCK_CUDA_TEST(executor_streams_of_a_share_and_of_its_rest_stay_apart) {
+  if (!open_share(report, 8)) return;
+  const auto on = open_executor("cuda");
+  sm_share& share = share_of_sms(on->gpu(), 21);
+  PENSTOCK_CHECK(report, &share == &share_of_sms(on->gpu(), 21));
+  PENSTOCK_CHECK(report, share.units() >= 8 && share.units() <= 21 && share.units() + share.rest() <= on->units());
+  void *const stream = share.open_stream(-1), *const beside = share.open_stream_in_rest(0);
+  PENSTOCK_CHECK_EQ(report, share.units(), units_of_a_large_grid(*on, stream));
+  PENSTOCK_CHECK_EQ(report, share.rest(), units_of_a_large_grid(*on, beside));
+  cudaEvent_t mark = nullptr;
+  require_cuda(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming), "create an event");
+  require_cuda(cudaEventRecord(mark, static_cast<cudaStream_t>(stream)), "record an event");
+  require_cuda(cudaStreamWaitEvent(static_cast<cudaStream_t>(beside), mark), "wait for an event");
+  require_cuda(cudaEventDestroy(mark), "destroy an event");
+  PENSTOCK_CHECK(report, refused([&] { share_of_sms(on->gpu(), 1); }));
+  PENSTOCK_CHECK(report, refused([&] { share_of_sms(on->gpu(), on->units()); }));
+  PENSTOCK_CHECK(report, refused([] { share_of_sms(1024, 8); }));
 }
 
 // A kernel that stays must leave the executor its share, wherever the GPU would put its blocks.
