@@ -9,6 +9,7 @@ accuracy    five seeds of each placement, and of PyG with features in memory
 reorder     gathers and epochs after `penstock.tiering.reorder`, and what it takes
 mix         epochs beside a busy host, with a small cache, of skewed seeds; two loaders over one table
 sms         epochs by the multiprocessors that the loader takes
+partition   epochs of a loader that is kept to some of them by its grids, by a green context, or not
 process     epochs of another process that samples and gathers, in place of the loader's thread
 wholegraph  WholeGraph's gather from host memory beside Penstock's, where pylibwholegraph is installed
 
@@ -27,13 +28,13 @@ from gnn_accuracy import accuracies
 from gnn_bench import Results, cores, drawn, end_after, machine_name, parser_of, parts_of
 from gnn_mix import mixed_loads
 from gnn_reordering import reordered_rates
-from gnn_sms import loader_shares, process_beside_thread
+from gnn_sms import loader_partitions, loader_shares, process_beside_thread
 from gnn_variants import gather_rates, variant_epochs
 from gnn_wholegraph import wholegraph_rates
 from penstock.gnn import data
 from penstock.gnn.training.ranks import Ranks, ranks_for
 
-PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "process", "wholegraph")
+PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "partition", "process", "wholegraph")
 
 
 def drawn_as(given: Any) -> data.Dataset:
@@ -62,6 +63,8 @@ def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
             mixed_loads(graph(), results, given.batch, given.repeats)
         case "sms":
             loader_shares(graph(), results, given.batch, given.repeats)
+        case "partition":
+            loader_partitions(graph(), results, given.batch, given.repeats)
         case "process":
             process_beside_thread(graph(), results, given.batch, given.repeats)
         case "wholegraph":

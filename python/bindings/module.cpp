@@ -1,12 +1,14 @@
 // penstock._native: what Python needs of the C++.
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/executor.hpp"
+#include "penstock/executor/sm_share.hpp"
 #include "penstock/host/error.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cstdint>
 #include <tuple>
 
 namespace nb = nanobind;
@@ -73,6 +75,25 @@ void translate(std::exception_ptr const& thrown, void*) {
   }
 }
 
+void bind_sm_shares(nb::module_& m) {
+  using penstock::sm_share;
+  using released = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<sm_share>(m, "SmShare")
+      .def_static("of", &penstock::share_of_sms, nb::rv_policy::reference, released(), nb::arg("gpu"), nb::arg("sms"))
+      .def_prop_ro("sms", &sm_share::units)
+      .def_prop_ro("rest", &sm_share::rest)
+      .def(
+          "open_stream",
+          [](sm_share const& share, int priority) { return reinterpret_cast<std::uintptr_t>(share.open_stream(priority)); },
+          released(), nb::arg("priority"))
+      .def(
+          "open_stream_in_rest",
+          [](sm_share const& share, int priority) {
+            return reinterpret_cast<std::uintptr_t>(share.open_stream_in_rest(priority));
+          },
+          released(), nb::arg("priority"));
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -95,6 +116,7 @@ NB_MODULE(_native, m) {
     const bool usable = penstock::cuda_usable(&reason);
     return std::make_tuple(usable, reason);
   });
+  bind_sm_shares(m);
   penstock::analytics::bind_analytics(m);
   penstock::graph::bind_graph(m);
   penstock::bench::bind_bench(m);

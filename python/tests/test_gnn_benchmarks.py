@@ -34,6 +34,6 @@ def lines_of(name: str, folder: Path, *options: str) -> dict[str, dict[str, Any]
 
 def test_pipelines_train_on_the_batches_of_variants_and_of_a_process(tmp_path: Path) -> None:
     small = ("--nodes", "4000", "--folder", str(tmp_path), "--repeats", "1")
-    found = lines_of("gnn_pipelines.py", tmp_path, "--only", "epochs,process", *small)
+    found = lines_of("gnn_pipelines.py", tmp_path, "--only", "epochs,process,partition", *small)
     for figure in "variants.epoch.optimised.1gpu", "variants.epoch.cpu.1gpu", "sms.process.host":
         assert found[figure]["verified"]

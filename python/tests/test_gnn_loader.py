@@ -333,8 +333,19 @@ def test_a_program_may_end_within_an_epoch() -> None:
 @pytest.mark.parametrize("kind", [NeighborLoader, LinkLoader, HeteroNeighborLoader, HeteroLinkLoader])
 def test_signatures_have_every_option(kind: type) -> None:
     shown = inspect.signature(kind).parameters
-    given = ("shuffle", "seed", "device", "replace", "disjoint", "temporal", "prefetch", "drop_last", "sms")
-    assert [shown[name].default for name in given] == [True, 0, "auto", False, False, "uniform", 2, False, 0]
+    defaults = {
+        "shuffle": True,
+        "seed": 0,
+        "device": "auto",
+        "replace": False,
+        "disjoint": False,
+        "temporal": "uniform",
+        "prefetch": 2,
+        "drop_last": False,
+        "sms": 0,
+        "sm_partition": False,
+    }
+    assert {name: shown[name].default for name in defaults} == defaults
 
 
 def test_bad_input_is_one_sentence() -> None:
@@ -350,6 +361,8 @@ def test_bad_input_is_one_sentence() -> None:
         (lambda: NeighborLoader(graph, features, [1], [2], 0), ValueError, "batch_size 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], prefetch=0), ValueError, "prefetch 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], sms=-1), ValueError, "sms -1: it must be 0 or"),
+        (lambda: table.loader(sms=16, sm_partition=1), TypeError, "sm_partition 1: give True or False"),
+        (lambda: table.loader(sms=16, sm_partition=True), ValueError, "a CPU has no multiprocessors"),
         (
             lambda: NeighborLoader(graph, features, [1], [2], shuffle="no"),  # type: ignore[arg-type]
             TypeError,

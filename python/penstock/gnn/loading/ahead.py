@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +17,7 @@ from penstock.living import Living
 if TYPE_CHECKING:
     from penstock.gnn.loading.batch import Batch
     from penstock.gnn.loading.draft import Draft
+    from penstock.gnn.loading.partition import Partition
 
 _POLL_SECONDS = 0.1
 _GATHER_PRIORITY = -1
@@ -26,7 +28,8 @@ class Ahead:
     """Makes the batches first, first + 1, ... below last, `depth` of them before they are asked for.
 
     A batch is sampled while the rows of the one before are gathered. On a GPU each of both has a stream of
-    its own beside the training's, and has ended there when it is passed on.
+    its own beside the training's, of a partition of the GPU if there is one, and has ended there when it is
+    passed on.
 
     An iteration ends where it is collected: in any thread, its own among them, whatever locks that holds. So
     `leave` takes none and waits for nothing, and what says that it has ended is no threading.Event.
@@ -40,8 +43,9 @@ class Ahead:
         last: int,
         depth: int,
         device: torch.device,
+        partition: Partition | None = None,
     ) -> None:
-        self._device = device
+        self._device, self._partition = device, partition
         self._drafts: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._batches: queue.Queue[Any] = queue.Queue(maxsize=depth)
         self._left = False
@@ -67,8 +71,7 @@ class Ahead:
             try:
                 if self._device.type == "cuda":
                     torch.cuda.set_device(self._device)
-                    stream = torch.cuda.Stream(self._device, priority=priority)
-                    with torch.cuda.stream(stream):
+                    with self._stream(priority) as stream, torch.cuda.stream(stream):
                         self._make_all(out, make, given, stream.synchronize)
                 else:
                     self._make_all(out, make, given, lambda: None)
@@ -77,6 +80,11 @@ class Ahead:
             self._put(out, last)
 
         return threading.Thread(target=run, name=f"penstock {name}", daemon=True)
+
+    def _stream(self, priority: int) -> AbstractContextManager[torch.cuda.Stream]:
+        if self._partition is not None:
+            return self._partition.borrowed(priority)
+        return nullcontext(torch.cuda.Stream(self._device, priority=priority))
 
     def _make_all(
         self,

@@ -16,6 +16,7 @@ from penstock.arrays.messages import shown
 from penstock.checks import checked_count
 from penstock.gnn.loading.ahead import Ahead
 from penstock.gnn.loading.draft import Draft
+from penstock.gnn.loading.partition import Partition
 from penstock.gnn.loading.tables import Tables
 from penstock.living import Living
 from penstock.sizes import whole_number
@@ -46,8 +47,11 @@ class Loader(ABC):
         self._items, self._size = items, checked_count("batch_size", batch_size, 1)
         self._shuffle, self._seed, self._depth = options["shuffle"], options["seed"], options["prefetch"]
         self._drop_last = options["drop_last"]
-        sms = options["sms"]  # both run at the same time
-        self._sampling_sms, self._gather_sms = (sms // 2, sms - sms // 2) if sms > 1 else (sms, sms)
+        self._partition = self._partitioned(options["sms"]) if options["sm_partition"] else None
+        self.sms: int = options["sms"] if self._partition is None else self._partition.sms
+        """Multiprocessors that sampling and gathering take at most: of a partition those that it got."""
+        half = self.sms // 2  # both run at the same time
+        self._sampling_sms, self._gather_sms = (half or self.sms), self.sms - half
         self._epoch = 0
         self._begin = 0  # where the next iteration begins: behind a state that was loaded
         self._given = 0  # batches of this epoch
@@ -59,6 +63,18 @@ class Loader(ABC):
         self._beginning = threading.RLock()  # lest an iteration begins in one epoch and goes on in another
         self._ahead: Living[Ahead] = Living()
         self._order: tuple[int, torch.Tensor] | None = None
+
+    def _partitioned(self, sms: int) -> Partition:
+        if self.device.type != "cuda":
+            raise ValueError("loader: sm_partition: a CPU has no multiprocessors: leave it out")
+        if sms == 0:
+            raise ValueError("loader: sm_partition without sms: give how many multiprocessors it has")
+        return Partition.of(self.device, sms)
+
+    @property
+    def training_stream(self) -> torch.cuda.Stream | None:
+        """On the multiprocessors that `sm_partition` leaves; None without it."""
+        return None if self._partition is None else self._partition.training_stream
 
     # The epoch
 
@@ -136,7 +152,9 @@ class Loader(ABC):
             begin, self._begin = self._begin, 0
             if begin == len(self):
                 begin = 0
-            ahead = Ahead(self._drawn, self._filled, begin, len(self), self._depth, self.device)
+            ahead = Ahead(
+                self._drawn, self._filled, begin, len(self), self._depth, self.device, self._partition
+            )
             self._ahead.add(ahead)
             ahead.start()
         return begin, ahead

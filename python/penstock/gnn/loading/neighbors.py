@@ -64,10 +64,14 @@ class NeighborLoader(OneTypeLoader):
                 sampled.
             drop_last: Leave out a last batch that is smaller.
             sms: Multiprocessors that sampling and gathering take at most, half of them each, the rest is the
-                training's; 0: all.
+                training's; 0: all. It limits the grids of their kernels, which may run on any.
+            sm_partition: Sampling and gathering run on `sms` multiprocessors that are theirs (a green
+                context), rounded down to what the GPU gives away: from 8 on by 8 on Hopper; `loader.sms` is
+                what they got. What runs on `loader.training_stream` has the others alone.
 
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
+            penstock.Error: `sm_partition`, and a driver before CUDA 12.5.
         """
         given = checked(LoaderOptions, options)
         sampler = NeighborSampler(checked_graph(graph), fanout, **of_sampler(given))

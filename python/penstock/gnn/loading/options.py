@@ -21,6 +21,7 @@ class LoaderOptions(TypedDict, total=False):
     prefetch: Annotated[SupportsIndex, Count(2, least=1)]
     drop_last: Annotated[bool, Switch()]
     sms: Annotated[SupportsIndex, Count()]
+    sm_partition: Annotated[bool, Switch()]
 
 
 def of_sampler(options: dict[str, Any]) -> dict[str, Any]:
