@@ -49,6 +49,17 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One thread of torch's, so that sums have one order."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(params=["storage", "memory"])
 def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
     """A writable array of random numbers, in a file behind a small cache or in host memory."""

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from penstock.gnn.training.timeline import shared, total, union  # noqa: E402
 from penstock.sampling import Graph  # noqa: E402
 from torch_geometric.utils import trim_to_layer  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL: dict[str, Any] = {
     "fanout": (4, 3),
     "hidden": 32,
@@ -45,15 +45,6 @@ TIMEOUT = 60  # seconds, of a process that trains
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return draw_papers(tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """One thread, so that sums have one order."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def accuracy_of_features(folder: Path) -> float:

@@ -25,6 +25,7 @@ from test_gnn_training import start  # noqa: E402
 from torch_geometric.data import HeteroData  # noqa: E402
 
 AUTHORS, PAPERS, VENUES, CLASSES, WIDTH = 100, 800, 5, 4, 8
+pytestmark = pytest.mark.usefixtures("one_thread")
 TIMEOUT = 120
 SMALL: dict[str, Any] = {
     "model": "rgcn",
@@ -36,15 +37,6 @@ SMALL: dict[str, Any] = {
     "dropout": 0.0,
     "device": "cpu",
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """One thread, so that sums have one order."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from penstock.gnn import data  # noqa: E402
 from penstock.gnn.training import Options, train  # noqa: E402
 from torch_geometric.data import HeteroData  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL: dict[str, Any] = {
     "fanout": (6, 4),
     "epochs": 8,
@@ -23,15 +24,6 @@ SMALL: dict[str, Any] = {
     "dropout": 0.2,
     "device": "cpu",
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    """One thread, so that sums have one order."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
