@@ -89,6 +89,9 @@ class kernel_pace {
   }
   bool is_known() const { return is_known_; }
   double chunks_per_ns() const { return chunks_per_ns_; }
+  double bytes_per_second(u64 row_bytes) const {
+    return chunks_per_ns_ * static_cast<double>(one_second_ns * chunk_rows * row_bytes);
+  }
 
  private:
   static constexpr u64 between_looks_ns = 50 * one_microsecond_ns;
@@ -112,8 +115,7 @@ bool needs_help(helped_list const& what) {
 }
 
 void help_gather(helped_list& what) {
-  // Of bytes: a kernel that is faster needs no help. Twice what it walks while a chunk is copied is left to it.
-  constexpr double enough_per_ns = 32, left_to_kernel = 2;
+  constexpr double left_to_kernel = 2;  // times what it walks while a chunk is copied
   constexpr u64 until_next_look_ns = 20 * one_microsecond_ns;
   shared_list const& list = what.list;
   const chunk_copier copier(what);
@@ -123,8 +125,7 @@ void help_gather(helped_list& what) {
     pace.look();
     const u32 now = pace.walked();
     const auto is_ahead = [&](u32 k) { return k < what.most_chunks && u64{k} + now + 1 < list.chunks && copier.helps(k); };
-    const bool is_slow =
-        pace.is_known() && pace.chunks_per_ns() * chunk_rows * static_cast<double>(what.row_bytes) < enough_per_ns;
+    const bool is_slow = pace.is_known() && pace.bytes_per_second(what.row_bytes) < enough_per_second;
     const double foreseen = now + 1 + left_to_kernel * static_cast<double>(copy_ns) * pace.chunks_per_ns();
     u32 k = what.begun.load(std::memory_order_relaxed);
     bool begun = false;

@@ -75,6 +75,8 @@ TEST(shared_gathers, need_help_with_rows_that_are_far_from_each_other) {
   };
   EXPECT_TRUE(needs(64, 1000));
   EXPECT_FALSE(needs(64, 10));                          // near each other
+  EXPECT_FALSE(needs(64, 62));                          // foreseen at 32.3 GB/s
+  EXPECT_TRUE(needs(64, 63));                           // at 31.8
   EXPECT_FALSE(needs(64 + (u32{1} << 26) - 9000, 10));  // at the end, too
   EXPECT_TRUE(needs(0, 60'000));                        // the first is kept
   EXPECT_FALSE(needs(64 + (u32{1} << 26), 1000));       // none is a row
