@@ -1,37 +1,52 @@
 """Rows that several GPUs keep together: gathers from a peer's memory over the link between them.
 
-    python benchmarks/peer_rows.py --results peers.jsonl [--rows 16000000] [--width 128]
+    python benchmarks/peer_rows.py --results peers.jsonl [--rows 16000000] [--width 128] [--only mixed]
 
-Two GPUs of one host. `peers.gather.*`: GB/s of one GPU that gathers rows which the other keeps, and of both
-at once, uniform and Zipf; beside it a kernel that reads the same rows by a peer pointer, a warp to a row and
-four of them in flight, which is what the link gives. `peers.mix.*`: half of the rows kept, each GPU a
-quarter, with and without peers. `peers.copy.*`: the whole table in the memory of both. `peers.sample.*`: M
-edges/s of samples (fan-out 15,10,5 of 1024 seeds) over lists in the GPU's own memory and in that of both. All
-rows are compared with the table's, and samples with each other.
+Two GPUs of one host; where there are none the CPU executor, for small sizes (--rows 20000 --list 5000 --nodes
+5000), with rows in a file. `peers.gather.*`: GB/s of one GPU that gathers rows which the other keeps, and of
+both at once, uniform and Zipf; beside it a kernel that reads the same rows by a peer pointer, a warp to a row
+and four of them in flight, which is what the link gives. `peers.mix.*`: half of the rows kept, each GPU a
+quarter, with and without peers. `peers.copy.*`: the whole table in the memory of both. `peers.mixed.*`: what
+peer_mixes.py has beside the clean case. `peers.sample.*`: M edges/s of samples (fan-out 15,10,5 of 1024
+seeds) over lists in the GPU's own memory and in that of both. All rows are compared with the table's, and
+samples with each other.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import torch
+from gnn_bench import Results, machine_name, parts_of
+from peer_bench import (
+    CUDA,
+    GPUS,
+    MEET_SECONDS,
+    REPEATS,
+    check_rows,
+    device_of,
+    kept_by,
+    lists_of,
+    on_gpus,
+    open_together,
+    rate,
+    shares_of,
+    synchronize,
+)
+from peer_mixes import mixed_gathers
 from penstock.gnn import data
 from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import Peers
 
-GPUS = 2
-LIST = 1 << 20
-REPEATS = 12
+PARTS = ("gathers", "mixed", "raw", "sample")
 
 # What the link gives: the same reads without a look-up table, a cache or a report.
 RAW = r"""
@@ -50,105 +65,23 @@ extern "C" __global__ void read_rows(float4 const* from, long long const* rows, 
 """
 
 
-class Results:
-    def __init__(self, path: Path | None, common: dict[str, Any]) -> None:
-        self._path, self._common = path, common
-
-    def add(self, name: str, value: float, unit: str = "GB/s", **more: Any) -> None:
-        line = {"id": name, "value": value, "unit": unit, **more, **self._common}
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-        shown = ", ".join(
-            f"{key} {each:.4g}" if isinstance(each, float) else f"{key} {each}" for key, each in more.items()
-        )
-        print(f"{name:34} {value:8.1f} {unit}  {shown}", flush=True)
-
-
-def rate(gpu: int, row_bytes: int, count: int, call: Callable[[], Any]) -> float:
-    """GB/s, the median of some calls."""
-    stream = torch.cuda.current_stream(gpu)
-    for _ in range(2):
-        call()
-    stream.synchronize()
-    took = []
-    for _ in range(REPEATS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record(stream)
-        call()
-        end.record(stream)
-        end.synchronize()
-        took.append(begin.elapsed_time(end) / 1e3)
-    return count * row_bytes / statistics.median(took) / 1e9
-
-
-def on_gpus(action: Callable[[int], Any]) -> list[Any]:
-    """Calls it for each GPU, in threads of their own."""
-    results: list[Any] = [None] * GPUS
-    problems: list[BaseException] = []
-
-    def run(gpu: int) -> None:
-        try:
-            torch.cuda.set_device(gpu)
-            results[gpu] = action(gpu)
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=run, args=(gpu,)) for gpu in range(GPUS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    if problems:
-        raise problems[0]
-    return results
-
-
-def lists_of(rows: Any, skewed: bool, seed: int) -> np.ndarray[Any, Any]:
-    draw = np.random.default_rng(seed)
-    if not skewed:
-        return rows[draw.integers(0, len(rows), LIST)]
-    return rows[np.minimum(draw.zipf(1.2, LIST) - 1, len(rows) - 1)]
-
-
-def kept_by(kept: int, gpu: int) -> Any:
-    return np.arange(gpu, kept, GPUS)
-
-
-def open_together(path: str, folder: str, kept: int, together: bool) -> list[penstock.Array]:
-    def run(gpu: int) -> penstock.Array:
-        array = penstock.open(path, placement="host", device=f"cuda:{gpu}")
-        if not together:
-            array.keep_rows(np.arange(kept // GPUS))
-            return array
-        with Peers(gpu, GPUS, f"{folder}/meet", timeout=120) as peers:
-            array.keep_rows(np.arange(kept), peers=peers)
-            if array.opened.notes:
-                raise SystemExit(array.opened.notes[0])
-        return array
-
-    return on_gpus(run)
-
-
 def open_shared(path: str, folder: str, gpu: int) -> penstock.Array:
-    with Peers(gpu, GPUS, f"{folder}/meet", timeout=120) as peers:
-        return penstock.open(path, placement="hbm", device=f"cuda:{gpu}", peers=peers)
+    with Peers(gpu, GPUS, f"{folder}/meet", timeout=MEET_SECONDS) as peers:
+        return penstock.open(path, placement="hbm", device=device_of(gpu), peers=peers)
 
 
 def measure(arrays: list[penstock.Array], table: Any, lists: list[Any], at_once: bool) -> list[float]:
     row_bytes = table[0].nbytes
-    gate = threading.Barrier(GPUS if at_once else 1)
+    gate = threading.Barrier(GPUS if at_once else 1, timeout=MEET_SECONDS)
 
     def run(gpu: int) -> float:
         if not at_once and gpu != 0:
             return 0.0
-        rows = torch.as_tensor(lists[gpu], device=f"cuda:{gpu}")
-        out = torch.empty((len(rows), table.shape[1]), device=f"cuda:{gpu}")
+        rows = torch.as_tensor(lists[gpu], device=device_of(gpu))
+        out = torch.empty((len(rows), table.shape[1]), device=device_of(gpu))
         gate.wait()
         found = rate(gpu, row_bytes, len(rows), lambda: arrays[gpu].gather(rows, out=out))
-        some = np.random.default_rng(3).integers(0, len(rows), 4096)
-        if not np.array_equal(out[torch.as_tensor(some)].cpu().numpy(), table[lists[gpu][some]]):
-            raise SystemExit("a gather has other rows than the table")
+        check_rows(out, table, lists[gpu])
         return found
 
     return on_gpus(run)
@@ -189,18 +122,19 @@ def raw_rate(table: Any, rows: Any) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=16_000_000)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--list", type=int, default=1 << 20, help="rows of a gather")
     parser.add_argument("--nodes", type=int, default=10_000_000, help="of the graph that is sampled")
+    parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--results", type=Path)
     parser.add_argument("--commit", default="")
     given = parser.parse_args()
-    if torch.cuda.device_count() < GPUS:
-        raise SystemExit(
-            f"peer_rows: it takes {GPUS} GPUs of one host, and there are {torch.cuda.device_count()}"
-        )
-    machine = f"2 x {torch.cuda.get_device_name()}, PCIe Gen5 x16, CUDA 13.0"
+    only = parts_of("--only", given.only, PARTS)
+    machine = machine_name(GPUS) if CUDA else "CPU"
     results = Results(
         given.results,
         {"rows": given.rows, "row_bytes": given.width * 4, "machine": machine, "commit": given.commit},
@@ -213,10 +147,14 @@ def main() -> None:
             part[:] = (np.arange(first, first + len(part), dtype=np.float32) % 65521)[:, None] + np.arange(
                 given.width
             )
-        run(path, folder, table, results)
-        sample(
-            data.generate(f"{folder}/graph", "papers100M", nodes=given.nodes, memory="16GiB"), folder, results
-        )
+        from_peer = gathers(path, folder, table, results, given.list) if "gathers" in only else None
+        if "mixed" in only:
+            mixed_gathers(path, folder, table, results, given.list)
+        if "raw" in only:
+            read_by_pointer(table[: given.rows // GPUS], results, given.list, from_peer)
+        if "sample" in only:
+            graph = data.generate(f"{folder}/graph", "papers100M", nodes=given.nodes, memory="16GiB")
+            sample(graph, folder, results)
 
 
 def sample(dataset: data.Dataset, folder: str, results: Results) -> None:
@@ -225,9 +163,11 @@ def sample(dataset: data.Dataset, folder: str, results: Results) -> None:
     for together in (False, True):
 
         def run(gpu: int, together: bool = together) -> tuple[float, Any]:
-            place: dict[str, Any] = {"placement": "hbm", "device": f"cuda:{gpu}"}
+            place: dict[str, Any] = {"placement": "hbm", "device": device_of(gpu)}
+            if not together and not CUDA:
+                place["placement"] = "host"  # which is the CPU's own
             if together:
-                with Peers(gpu, GPUS, f"{folder}/meet", timeout=120) as peers:
+                with Peers(gpu, GPUS, f"{folder}/meet", timeout=MEET_SECONDS) as peers:
                     lists = penstock.open(neighbors, peers=peers, **place)
             else:
                 lists = penstock.open(neighbors, **place)
@@ -239,7 +179,7 @@ def sample(dataset: data.Dataset, folder: str, results: Results) -> None:
             edges, began = 0, time.perf_counter()
             for k in range(4, len(seeds)):
                 edges += len(sampler.sample(seeds[k], call=k).rows)
-            torch.cuda.synchronize(gpu)
+            synchronize(gpu)
             took = time.perf_counter() - began
             return edges / took / 1e6, sampler.sample(seeds[0], call=0).nodes.cpu()
 
@@ -251,48 +191,55 @@ def sample(dataset: data.Dataset, folder: str, results: Results) -> None:
         raise SystemExit("samples over lists in the memory of both GPUs are others")
 
 
-def run(path: str, folder: str, table: Any, results: Results) -> None:
+def gathers(path: str, folder: str, table: Any, results: Results, count: int) -> float:
+    """Uniform and Zipf. Returns the rate of one GPU that reads the other's rows."""
     rows = len(table)
     far = [kept_by(rows, 1 - gpu) for gpu in range(GPUS)]
     near = [kept_by(rows, gpu) for gpu in range(GPUS)]
-    part = rows // GPUS
     arrays = open_together(path, folder, rows, True)
     from_peer = 0.0
     for skewed in (False, True):
         kind = "zipf" if skewed else "uniform"
         for name, lists in (("near", near), ("far", far), ("both", [np.arange(rows)] * GPUS)):
-            drawn = [lists_of(lists[gpu], skewed, gpu) for gpu in range(GPUS)]
+            drawn = [lists_of(lists[gpu], skewed, gpu, count) for gpu in range(GPUS)]
             alone = measure(arrays, table, drawn, at_once=False)[0]
             at_once = measure(arrays, table, drawn, at_once=True)
             if name == "far" and not skewed:
                 from_peer = alone
-            results.add(f"peers.gather.{name}.{kind}", alone, at_once=sum(at_once))
+            results.add(f"peers.gather.{name}.{kind}", alone, "GB/s", at_once=sum(at_once))
     for array in arrays:
         array.close()
     arrays = on_gpus(lambda gpu: open_shared(path, folder, gpu))
     for skewed in (False, True):
-        drawn = [lists_of(np.arange(rows), skewed, gpu) for gpu in range(GPUS)]
+        drawn = [lists_of(np.arange(rows), skewed, gpu, count) for gpu in range(GPUS)]
         at_once = measure(arrays, table, drawn, at_once=True)
-        results.add(f"peers.copy.{'zipf' if skewed else 'uniform'}", sum(at_once))
+        results.add(f"peers.copy.{'zipf' if skewed else 'uniform'}", sum(at_once), "GB/s")
     for array in arrays:
         array.close()
     for together in (True, False):
         arrays = open_together(path, folder, rows // 2, together)
         for skewed in (False, True):
             # The hottest rows are the first: those that are kept.
-            drawn = [lists_of(np.arange(rows), skewed, gpu) for gpu in range(GPUS)]
+            drawn = [lists_of(np.arange(rows), skewed, gpu, count) for gpu in range(GPUS)]
             at_once = measure(arrays, table, drawn, at_once=True)
-            moved = arrays[0].bytes_by_tier()
-            whole = sum(moved.values())
             results.add(
                 f"peers.mix.{'zipf' if skewed else 'uniform'}.{'together' if together else 'alone'}",
                 sum(at_once),
-                **{tier: count / whole for tier, count in moved.items()},
+                "GB/s",
+                **shares_of(arrays[0].bytes_by_tier()),
             )
         for array in arrays:
             array.close()
-    raw, copy = raw_rate(table[:part], np.random.default_rng(1).integers(0, part, LIST))
-    results.add("peers.raw.uniform", raw, copy_GB_s=copy, penstock_over_it=from_peer / raw)
+    return from_peer
+
+
+def read_by_pointer(part: Any, results: Results, count: int, from_peer: float | None) -> None:
+    if not CUDA:
+        results.skip("peers.raw", "it needs two GPUs")
+        return
+    raw, copy = raw_rate(part, np.random.default_rng(1).integers(0, len(part), count))
+    over = {} if from_peer is None else {"penstock_over_it": from_peer / raw}
+    results.add("peers.raw.uniform", raw, "GB/s", copy_GB_s=copy, **over)
 
 
 if __name__ == "__main__":
