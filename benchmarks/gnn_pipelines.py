@@ -1,10 +1,11 @@
 """Pipelines of graph neural networks: variants of the gather, placements, orders, loads, shares of the GPU.
 
     python benchmarks/gnn_pipelines.py --results gnn.jsonl [--nodes 5000000] [--only gather,epochs]
-    torchrun --nproc-per-node 2 benchmarks/gnn_pipelines.py --results gnn.jsonl --only epochs
+    torchrun --nproc-per-node 2 benchmarks/gnn_pipelines.py --results gnn.jsonl --only epochs,widths
 
 gather      GB/s of the variants of the zero-copy dissertation's chapter 3 (gnn_variants.py), by width
 epochs      an epoch of GraphSAGE with each of them; under torchrun each process has its share of the seeds
+widths      the same by the width of the features, over a graph of products' shape (gnn_widths.py)
 accuracy    five seeds of each placement, and of PyG with features in memory
 reorder     gathers and epochs after `penstock.tiering.reorder`, and what it takes
 mix         epochs beside a busy host, with a small cache, of skewed seeds; two loaders over one table
@@ -29,12 +30,26 @@ from gnn_bench import Results, cores, drawn, end_after, machine_name, parser_of,
 from gnn_mix import mixed_loads
 from gnn_reordering import reordered_rates
 from gnn_sms import loader_partitions, loader_shares, process_beside_thread
-from gnn_variants import gather_rates, variant_epochs
+from gnn_variants import WIDTHS, gather_rates, variant_epochs
 from gnn_wholegraph import wholegraph_rates
+from gnn_widths import width_epochs
 from penstock.gnn import data
 from penstock.gnn.training.ranks import Ranks, ranks_for
 
-PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "partition", "process", "wholegraph")
+PARTS = (
+    "gather",
+    "epochs",
+    "widths",
+    "accuracy",
+    "reorder",
+    "mix",
+    "sms",
+    "partition",
+    "process",
+    "wholegraph",
+)
+OF_SEVERAL = {"epochs", "widths"}
+"""Parts that several processes run together."""
 
 
 def drawn_as(given: Any) -> data.Dataset:
@@ -55,6 +70,8 @@ def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
             gather_rates(results, ranks.device, given.gib, given.rows)
         case "epochs":
             variant_epochs(graph(), results, ranks, given.batch, given.repeats)
+        case "widths":
+            width_epochs(results, ranks, given)
         case "accuracy":
             accuracies(given.folder, results, given.accuracy_nodes)
         case "reorder":
@@ -89,8 +106,14 @@ def succeeds(part: str, given: Any, results: Results, ranks: Ranks) -> bool:
 def main() -> None:
     parser = parser_of(__doc__, nodes=5_000_000, parts=PARTS, limit=540)
     parser.add_argument("--width", type=int, help="numbers of a node's features; else those of --like")
-    parser.add_argument("--gib", type=float, default=8, help="of the table that rows are gathered from")
+    parser.add_argument("--gib", type=float, default=8, help="of the tables of gather and widths")
     parser.add_argument("--rows", type=int, default=200_000, help="of a gather")
+    parser.add_argument(
+        "--widths",
+        type=lambda text: [int(each) for each in text.split(",")],
+        default=WIDTHS,
+        help="numbers of a node's features, of widths",
+    )
     parser.add_argument("--accuracy-nodes", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3, help="epochs, of which the median is given")
     given = parser.parse_args()
@@ -98,8 +121,10 @@ def main() -> None:
     end_after(given.limit)
     torch.set_float32_matmul_precision("high")
     with ranks_for("auto") as ranks:
-        if ranks.size > 1 and only != ["epochs"]:
-            raise SystemExit(f"--only {given.only}: {ranks.size} processes run epochs alone: give that")
+        if ranks.size > 1 and not set(only) <= OF_SEVERAL:
+            raise SystemExit(
+                f"--only {given.only}: {ranks.size} processes run {','.join(sorted(OF_SEVERAL))}: give those"
+            )
         if ranks.first and "epochs" in only:
             drawn_as(given)
         ranks.gather(0)

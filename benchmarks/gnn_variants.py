@@ -239,11 +239,23 @@ class Epoch:
 class EpochBench:
     """Epochs of one process over one table in host memory."""
 
-    def __init__(self, dataset: data.Dataset, graph: Graph, ranks: Ranks, batch_size: int) -> None:
-        self._dataset, self._ranks, self._batch_size = dataset, ranks, batch_size
-        self._table = torch.from_numpy(np.load(dataset.features))
+    def __init__(
+        self,
+        dataset: data.Dataset,
+        graph: Graph,
+        ranks: Ranks,
+        batch_size: int,
+        table: torch.Tensor,
+        ids: Any,
+    ) -> None:
+        """
+        Args:
+            table: A row for each node, of the dataset's width.
+            ids: Seeds of all processes.
+        """
+        self._dataset, self._ranks, self._batch_size, self._table = dataset, ranks, batch_size, table
         self._labels = torch.from_numpy(np.load(dataset.labels)).to(ranks.device)
-        self._ids = ranks.share(np.load(dataset.train), equal=True)
+        self._ids = ranks.share(ids, equal=True)
         self._sampler = NeighborSampler(graph, FANOUT, seed=7 + ranks.rank)
 
     def epoch(self, name: str, repeats: int) -> Epoch:
@@ -272,39 +284,58 @@ class EpochBench:
 def variant_epochs(
     dataset: data.Dataset, results: Results, ranks: Ranks, batch_size: int, repeats: int
 ) -> None:
-    """Seconds of an epoch by variant, over the same samples, each process its share of the seeds.
+    """Seconds of an epoch by variant, over the same samples, each process its share of the seeds."""
+    link = start_epochs(ranks)
+    table = torch.from_numpy(np.load(dataset.features))
+    with Graph.open(dataset, device=str(ranks.device)) as graph:
+        bench = EpochBench(dataset, graph, ranks, batch_size, table, np.load(dataset.train))
+        seconds = by_variant(
+            bench, results, lambda name: f"variants.epoch.{name}.{ranks.size}gpu", repeats, link
+        )
+    compared(results, seconds, ranks.size)
+
+
+def start_epochs(ranks: Ranks) -> float:
+    """Bytes per second of the slowest process's link; 0 without a GPU."""
+    # torchrun starts each process with one thread.
+    torch.set_num_threads(max(1, cores() // ranks.size))
+    return min(ranks.gather(link_rate())) if CUDA else 0.0
+
+
+def by_variant(
+    bench: EpochBench, results: Results, figure_of: Callable[[str], str], repeats: int, link: float
+) -> dict[str, float]:
+    """Seconds of an epoch.
 
     `predicted`: the longer of the epoch with all rows in GPU memory and the epoch's bytes over the rate at
     which the variant gathers one batch alone. `of_link`: what the epoch's bytes take at the bandwidth of the
     copy engine, as a share of the epoch.
     """
-    # torchrun starts each process with one thread.
-    torch.set_num_threads(max(1, cores() // ranks.size))
-    link = min(ranks.gather(link_rate())) if CUDA else 0.0
-    found: dict[str, Epoch] = {}
-    with Graph.open(dataset, device=str(ranks.device)) as graph:
-        bench = EpochBench(dataset, graph, ranks, batch_size)
-        for name in VARIANTS:
-            figure = f"variants.epoch.{name}.{ranks.size}gpu"
-            if lacks := variant_needs(name):
-                results.skip(figure, lacks)
-                continue
-            one = found[name] = bench.epoch(name, repeats)
-            check_alike(figure, next(iter(found.values())), one)
-            shortest = found["hbm"].seconds if "hbm" in found else 0.0
-            results.add(
-                figure,
-                one.seconds,
-                "s",
-                predicted=max(shortest, one.nbytes / one.rate),
-                loss=one.loss,
-                GB=one.nbytes / 1e9,
-                gather_GB_s=one.rate / 1e9,
-                spread=one.spread,
-                verified=True,
-                **({"of_link": one.nbytes / link / one.seconds} if link and name != "hbm" else {}),
-            )
-    compared(results, {name: one.seconds for name, one in found.items()}, ranks.size)
+    first: Epoch | None = None
+    seconds: dict[str, float] = {}
+    for name in VARIANTS:
+        figure = figure_of(name)
+        if lacks := variant_needs(name):
+            results.skip(figure, lacks)
+            continue
+        one = bench.epoch(name, repeats)
+        first = first or one
+        check_alike(figure, first, one)
+        seconds[name] = one.seconds
+        results.add(
+            figure,
+            one.seconds,
+            "s",
+            predicted=max(seconds.get("hbm", 0.0), one.nbytes / one.rate),
+            loss=one.loss,
+            GB=one.nbytes / 1e9,
+            gather_GB_s=one.rate / 1e9,
+            spread=one.spread,
+            repeats=repeats,
+            verified=True,
+            **({"of_link": one.nbytes / link / one.seconds} if link and name != "hbm" else {}),
+        )
+    return seconds
 
 
 def check_alike(figure: str, first: Epoch, one: Epoch) -> None:

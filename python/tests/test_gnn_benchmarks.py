@@ -40,6 +40,27 @@ def test_pipelines_train_on_the_batches_of_variants_and_of_a_process(tmp_path: P
         assert found[figure]["verified"]
 
 
+def test_pipelines_train_by_width_on_as_many_nodes_as_fit(tmp_path: Path) -> None:
+    small = (
+        "--nodes",
+        "3000",
+        "--gib",
+        "0.004",
+        "--batch",
+        "32",
+        "--folder",
+        str(tmp_path),
+        "--repeats",
+        "1",
+    )
+    found = lines_of("gnn_pipelines.py", tmp_path, "--only", "widths", "--widths", "128,4096,315", *small)
+    for width, nodes in (128, 3000), (4096, 262), (315, 3000):
+        line = found[f"variants.width.optimised.{width}.1gpu"]
+        assert (line["width"], line["nodes"], line["of_nodes"]) == (width, nodes, 2_449_029)
+        assert line["verified"]
+        assert line["loss"] == pytest.approx(found[f"variants.width.cpu.{width}.1gpu"]["loss"], rel=0.01)
+
+
 def test_peers_gather_beside_the_clean_case(tmp_path: Path) -> None:
     small = ("--rows", "4000", "--list", "1000", "--nodes", "2000")
     found = lines_of("peer_rows.py", tmp_path, "--only", "gathers,mixed,sample", *small)
