@@ -74,6 +74,7 @@ std::unique_ptr<executor> open_share(check_report& report, u32 units) {
 /// A grid that wants all of the GPU, on a stream but past `launch`.
 u32 units_of_a_large_grid(executor& on, void* stream) {
   const unit_marks seen(on);
+  on.synchronize();  // the marks are cleared
   mark_units<<<4096, 64, 0, static_cast<cudaStream_t>(stream)>>>(seen.data());
   require_cuda(cudaGetLastError(), "launch");
   require_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "run");
