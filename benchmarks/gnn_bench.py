@@ -7,6 +7,7 @@ import faulthandler
 import json
 import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -84,7 +85,9 @@ def parser_of(
     )
     parser.add_argument("--nodes", type=int, default=nodes)
     parser.add_argument("--like", default="papers100M")
-    parser.add_argument("--folder", type=Path, default=Path("/tmp"), help="where datasets are drawn and kept")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()), help="where datasets are drawn and kept"
+    )
     parser.add_argument("--results", type=Path)
     parser.add_argument("--commit", default="")
     parser.add_argument("--batch", type=int, default=1024, help="seeds of a batch")
@@ -107,6 +110,8 @@ def end_after(seconds: float) -> None:
 
 
 def machine_name(gpus: int = 1) -> str:
+    if named := os.environ.get("PENSTOCK_MACHINE"):
+        return named if gpus == 1 else f"{gpus}x {named}"
     if not CUDA:
         return "CPU"
     several = f"{gpus}x " if gpus > 1 else ""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from penstock import graph as graphs
-from scipy import sparse
-from scipy.sparse import csgraph
 
 
 def variant(graph: graphs.GraphFolder, name: str) -> graphs.GraphFolder:
@@ -35,6 +33,9 @@ def reordered(graph: graphs.GraphFolder, folder: Path) -> None:
     Lists that a traversal reads together then lie together, from which pages that the driver moves (UVM)
     gain: a small version of HALO (Gera and others, VLDB 2020); its own order weighs centrality too.
     """
+    from scipy import sparse
+    from scipy.sparse import csgraph
+
     offsets, edges = graph.offsets().astype(np.int64), np.asarray(graph.edge_array())
     degrees = np.diff(offsets)
     matrix = sparse.csr_matrix(

@@ -36,7 +36,8 @@ def load_kvikio() -> tuple[Any, Any]:
         import cupy
         import kvikio.defaults
     except ImportError as missing:
-        raise SystemExit(f"kvikio_reads.py needs KvikIO: {missing}: pip install kvikio-cu13") from None
+        needs = f"kvikio_reads.py needs KvikIO: {missing}: pip install kvikio-cu13"
+        raise ModuleNotFoundError(needs) from None
     return cupy, kvikio
 
 
