@@ -5,8 +5,9 @@
 
 Draws the table (8-byte doubles, only the columns of the queries; and once more packed), and runs each query
 warm, from the page cache, with trips of at least 30 and 20 miles. DuckDB and Polars take part where they are
-installed, with the same number of threads, from their own formats; KvikIO and torch bring whole columns where
-there is a GPU. All answers are compared: counts exactly, averages to 1e-12.
+installed, with the same number of threads, from their own formats. torch computes over whole columns: KvikIO
+brings them to a GPU, or where it is not installed, and to the CPU, a read and a copy. All answers are
+compared: counts exactly, averages to 1e-12.
 
 --compiled has no other engines: the lines `taxi.q1.compiled` and the like are Q1 to Q5 on the GPU with
 kernels of their own, beside interpreted ones, in turn.
@@ -32,6 +33,8 @@ import numpy as np
 from penstock.columns import open_table, taxi
 
 Answer = tuple[int, float]
+WholeColumns = tuple[str, Callable[[], Any], Callable[[Path, Any], None], Callable[[], None]]
+"""How whole columns come: its name, room for one, a read of a file into it, and what frees the rooms."""
 
 
 def timed(call: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
@@ -52,11 +55,10 @@ class Baselines:
         self.threads, self.rows = threads, rows
         self.files = {name: folder / f"{k:04d}.values" for k, name in enumerate(taxi.COLUMNS_OF["needed"])}
         self.engines: dict[str, Callable[[int, float], Answer]] = {}
-        self.parts: dict[str, float] = {}
+        self.parts: dict[str, float | str] = {}
         self._add_duckdb(folder)
         self._add_polars()
-        if gpu:
-            self._add_whole_columns()
+        self._add_whole_columns("cuda" if gpu else "cpu")
 
     def _column(self, name: str) -> np.ndarray[Any, Any]:
         return np.fromfile(self.files[name], np.float64, self.rows)
@@ -104,37 +106,33 @@ class Baselines:
 
         self.engines["polars"] = ask
 
-    def _add_whole_columns(self) -> None:
-        import torch
-
+    def _add_whole_columns(self, device: str) -> None:
         try:
-            import cupy
-            import kvikio
-            import kvikio.defaults
+            import torch
         except ImportError:
             return
-        kvikio.defaults.set({"compat_mode": kvikio.CompatMode.ON, "num_threads": self.threads})
+        by, empty, read, clean_up = (device == "cuda" and self._by_kvikio()) or self._by_torch(device)
 
         def ask(number: int, miles: float) -> Answer:
             begun = time.perf_counter()
             names = ["trip_distance", *taxi.METRICS[:number]]
-            room = {name: cupy.empty(self.rows, cupy.float64) for name in names}
+            room = {name: empty() for name in names}
             made = time.perf_counter()
             for name in names:
-                with kvikio.CuFile(self.files[name], "r") as file:
-                    file.read(room[name])
+                read(self.files[name], room[name])
             copied = time.perf_counter()
-            columns = {name: torch.as_tensor(each, device="cuda") for name, each in room.items()}
+            columns = {name: torch.as_tensor(each, device=device) for name, each in room.items()}
             met = torch.nonzero(columns["trip_distance"] >= miles)[:, 0]
             sums = [columns[name][met].sum() for name in names]
             value = sums[0] / len(met) if number == 0 else (sums[1] - sum(sums[2:])) / sums[0]
             answer = len(met), float(value)
             queried = time.perf_counter()
             del columns, room, sums, met
-            cupy.get_default_memory_pool().free_all_blocks()
+            clean_up()
             ended = time.perf_counter()
             whole = ended - begun
             self.parts = {
+                "whole_columns_by": by,
                 "whole_init_share": (made - begun) / whole,
                 "whole_copy_share": (copied - made) / whole,
                 "whole_query_share": (queried - copied) / whole,
@@ -143,6 +141,39 @@ class Baselines:
             return answer
 
         self.engines["whole_columns"] = ask
+
+    def _by_kvikio(self) -> WholeColumns | None:
+        """None where it is not installed."""
+        try:
+            import cupy
+            import kvikio
+            import kvikio.defaults
+        except ImportError:
+            return None
+        kvikio.defaults.set({"compat_mode": kvikio.CompatMode.ON, "num_threads": self.threads})
+
+        def read(path: Path, room: Any) -> None:
+            with kvikio.CuFile(path, "r") as file:
+                file.read(room)
+
+        clean_up = cupy.get_default_memory_pool().free_all_blocks
+        return "KvikIO", lambda: cupy.empty(self.rows, cupy.float64), read, clean_up
+
+    def _by_torch(self, device: str) -> WholeColumns:
+        """A read into host memory, and to a GPU a copy of that."""
+        import torch
+
+        def read(path: Path, room: Any) -> None:
+            host = room if device == "cpu" else torch.empty_like(room, device="cpu")
+            with path.open("rb") as file:
+                file.readinto(memoryview(host.numpy()).cast("B"))
+            if host is not room:
+                room.copy_(host)
+
+        def empty() -> Any:
+            return torch.empty(self.rows, dtype=torch.float64, device=device)
+
+        return "a read and a copy", empty, read, torch.cuda.empty_cache
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
@@ -246,7 +277,7 @@ def report(
     miles: float,
     seconds: dict[str, list[float]],
     accounts: dict[str, Any],
-    parts: dict[str, float],
+    parts: dict[str, float | str],
 ) -> None:
     """A line for each way that a table lies."""
     base = {name: statistics.median(taken) for name, taken in seconds.items() if name not in accounts}
