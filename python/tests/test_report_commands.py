@@ -1,4 +1,5 @@
-"""The commands that `penstock report --list` prints: each parses, and writes the lines its figure selects."""
+"""The commands that `penstock report` lists and those of --quick: each parses, and writes the lines that
+figures select."""
 
 from __future__ import annotations
 
@@ -14,11 +15,16 @@ from typing import Any
 import click
 import pytest
 from penstock.cli.bench import TopicGroup
-from penstock.report import papers
+from penstock.cli.main import penstock
+from penstock.report import papers, quick
+from penstock.report.papers.rows import Term
+from penstock.report.papers.terms import over_graph, scales_of
 
 TREE = Path(__file__).parents[2]
 LISTED = [each for each in papers.listing(papers.load_papers(), []) if each.command]
 COMMANDS = [(each.key, command) for each in LISTED for command in each.command.split(" && ")]
+QUICK = {executor: quick.quick_commands(executor) for executor in ("cpu", "cuda")}
+EVERY = [*COMMANDS, *(("quick", command) for commands in QUICK.values() for command in commands)]
 LAUNCHERS = {"python": 1, "torchrun": 3}
 """Words before the program."""
 LISTS = ("patterns", "procedure", "preset", "directory", "media", "executor")
@@ -32,7 +38,7 @@ class ParsedError(Exception):
 
 
 def of_benchmarks() -> list[str]:
-    return sorted({command for _, command in COMMANDS if command.split()[0] in LAUNCHERS})
+    return sorted({command for _, command in EVERY if command.split()[0] in LAUNCHERS})
 
 
 def program_of(command: str) -> tuple[Path, list[str]]:
@@ -68,11 +74,13 @@ def test_topics_take_the_options_of_their_commands() -> None:
 
     helps = {topic.name: topic.options for topic in bench.topics()}
     checked = 0
-    for key, command in COMMANDS:
+    for key, command in EVERY:
         words = command.split()
         if words[0] != "penstock":
             continue
-        assert words[1] == "bench", key
+        if words[1] != "bench":
+            penstock.commands[words[1]].make_context(words[1], words[2:])
+            continue
         topic = TopicGroup().get_command(click.Context(click.Group()), words[2])
         assert topic is not None, key
         topic.make_context(words[2], words[3:])
@@ -95,12 +103,12 @@ def test_scripts_have_the_mode_of_their_command() -> None:
 
 
 def test_commands_write_result_lines() -> None:
-    for key, command in COMMANDS:
+    for key, command in EVERY:
         assert re.search(r"--(results|output) \w+\.jsonl|^scripts/gpu_check OUT", command), key
 
 
 def test_commands_name_nothing_that_a_reader_has_to_find() -> None:
-    for key, command in COMMANDS:
+    for key, command in EVERY:
         capitals = [word for word in command.split() if word.isupper() and word.isalpha()]
         assert capitals in ([], ["OUT"]), key
 
@@ -109,6 +117,8 @@ def written(command: str) -> set[str]:
     """Beginnings of the ids that a command writes."""
     words = command.split()
     options = {name: value.strip("'") for name, value in itertools.pairwise(words) if name.startswith("--")}
+    if words[0] == "penstock" and words[1] != "bench":
+        return {"write."}
     if words[0] == "penstock":
         return {f"{options.get('--procedure', words[2])}."}
     if words[0].startswith("scripts/"):
@@ -143,3 +153,28 @@ def test_commands_write_the_lines_that_their_figure_selects(listed: papers.Liste
 
 def matches(id: str, begin: str) -> bool:
     return id.startswith(begin) if begin.endswith(".") else id == begin
+
+
+def answered(executor: str) -> set[str]:
+    """Figures of which --quick writes a point's lines, over the figure's graph or a smaller one."""
+    begins = set().union(*map(written, QUICK[executor]))
+    scales = {scale for id in begins for scale in scales_of(id)}
+
+    def has(term: Term) -> bool:
+        own = any(matches(term.id, begin) for begin in begins)
+        return own and all(has(part) for part in (term.over, term.minus) if part is not None)
+
+    return {
+        figure.key
+        for paper in papers.load_papers()
+        for figure in paper.figures
+        for point in figure.points
+        if point.ours and any(all(has(over_graph(t, scale)) for t in point.ours) for scale in scales)
+    }
+
+
+def test_quick_answers_the_questions_and_most_figures_on_one_gpu() -> None:
+    found = answered("cuda")
+    assert {answer.figure for answer in papers.load_answers(papers.load_papers())} <= found
+    assert len(found) >= 60
+    assert len(answered("cpu")) >= 35

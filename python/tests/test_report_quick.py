@@ -1,136 +1,138 @@
-"""`penstock report --quick`, above a stand-in for the compiled part."""
+"""`penstock report --quick`: real commands of small sizes, and the page that they make."""
 
 from __future__ import annotations
 
 import json
-import resource
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import fakes
 import penstock
 import pytest
-from penstock import bench
 from penstock.cli import main as cli
-from penstock.cli.ended import EndedError
-from penstock.errors import Error
 from penstock.report import quick
 
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> fakes.FakeNative:
-    fake = fakes.FakeNative()
-    monkeypatch.setitem(sys.modules, "penstock._native", fake)
-    monkeypatch.setattr(penstock, "_native", fake, raising=False)
-    fake.measurements = [
-        fakes.make_line(id="hit.linear.direct", value=3.0, unit="GB/s", params={"executor": "cpu"})
-    ]
-    return fake
+HIT = (
+    "penstock bench hit --mib 1 --line 4096 --directory direct --patterns line --repeats 1 --executor cpu "
+    "--output hit.jsonl"
+)
+SEARCH = (
+    "python benchmarks/graph_algorithms.py --results graph.jsonl --executor cpu --graph kron:8 --weighted "
+    "--trials 1 --media p5800x --drives 4 --only bfs --placements host,cold "
+    "--strategies merged_aligned,auto --note .p5800x4"
+)
+WRONG = "penstock bench hit --mib 1 --patterns sideways --executor cpu --output hit.jsonl"
+LACKING = "python -c 'import no_such_package' --results none.jsonl"
+WAITS = "python -c 'import time; time.sleep(60)' --results none.jsonl"
+BENCHMARKS = (Path(__file__).parents[2] / "benchmarks/harness").is_dir()
 
 
+def use(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
+    monkeypatch.setattr(quick, "quick_commands", lambda _: list(commands))
+
+
+def lines_of(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.skipif(not BENCHMARKS, reason="the benchmarks are not here")
 def test_what_is_measured_is_kept_and_reported(
-    native: fakes.FakeNative, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    use(monkeypatch, HIT, SEARCH, LACKING)
     page = tmp_path / "r.html"
     assert cli.main(["report", "--quick", "-o", str(page)]) == 0
-    steps = quick.steps_of("cpu")
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(steps)
-    err = capsys.readouterr().err
-    assert err.count("1 measurements, each answer checked") == len(steps)
-    article = page.read_text().partition('id="dissertation.fig5.11"')[2].partition("</article>")[0]
+    assert "No module named 'no_such_package'\n" in capsys.readouterr().err
+    lines = lines_of(tmp_path / "r.jsonl")
+    measured = [line for line in lines if line["id"] != "report.run"]
+    assert {line["command"] for line in measured} == {HIT, SEARCH}
+    runs = [line for line in lines if line["id"] == "report.run"]
+    assert [line["params"] for line in runs] == [{"command": HIT}, {"command": SEARCH}]
+    written = json.loads((tmp_path / "r.json").read_text())
+    figures = {figure["key"]: figure for paper in written["papers"] for figure in paper["figures"]}
+    hit = next(line for line in measured if line["id"] == "hit.line4k.validated.direct")
+    assert figures["bam.fig6"]["points"][0]["ours"] == pytest.approx(hit["value"])
+    point = figures["bam.fig7"]["points"][0]
+    assert (point["instead"], point["lines"][0]["command"]) == ("kron:8", SEARCH)
+    article = page.read_text().partition('id="bam.fig7"')[2].partition("</article>")[0]
+    assert "over the target, of kron:8" in article
     assert "no GPU took part" in article
-    assert "An H200 instead" not in article
-    figures = {
-        f["key"]: f for p in json.loads((tmp_path / "r.json").read_text())["papers"] for f in p["figures"]
-    }
-    assert figures["dissertation.fig5.11"]["points"][0]["ours"] == 3.0
+    assert "kron:8 --weighted" in article.partition("Measured by")[2]
+    assert [machine["name"] for machine in written["machines"]] == [f"{os.cpu_count()} CPU threads"]
 
 
-def test_a_step_that_fails_is_named_and_makes_the_command_fail(
-    native: fakes.FakeNative, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_list_has_the_seconds_of_the_commands_with_their_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    native.problem = Error("bench: an element was read wrong")
+    use(monkeypatch, HIT)
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == 0
+    (run,) = (line for line in lines_of(tmp_path / "r.jsonl") if line["id"] == "report.run")
+    capsys.readouterr()
+    words = ["report", "--list", str(tmp_path / "r.jsonl"), "--only", "dissertation.fig6.6"]
+    assert cli.main([*words, "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["seconds"], listed["commands"]) == (run["value"], [HIT])
+    assert cli.main(words) == 0
+    assert f" on {os.cpu_count()} CPU threads: {HIT}" in capsys.readouterr().out
+
+
+def test_a_command_that_fails_is_named_and_the_others_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, WRONG, HIT)
     assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.REFUSED
     err = capsys.readouterr().err
-    assert "an element was read wrong" in err
-    assert "8 of its steps failed" in err
-    assert (tmp_path / "r.html").exists()
+    assert "sideways" in err
+    assert "1 of its steps failed" in err
+    assert "hit.line4k.validated.direct" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("raised", "status", "said"),
-    [
-        (KeyboardInterrupt(), cli.INTERRUPTED, "penstock: interrupted\n"),
-        (EndedError(15), 128 + 15, "1 measurements, each answer checked\n"),
-    ],
+    ("number", "status"), [(signal.SIGINT, cli.INTERRUPTED), (signal.SIGTERM, 128 + signal.SIGTERM)]
 )
-def test_an_interrupt_ends_the_steps_and_what_was_measured_is_reported(
-    native: fakes.FakeNative,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    raised: BaseException,
-    status: int,
-    said: str,
+def test_an_interrupt_ends_the_commands_and_what_was_measured_is_reported(
+    tmp_path: Path, number: int, status: int
 ) -> None:
-    run, begun = bench.run, []
+    program = (
+        "import sys; from penstock.cli import main; from penstock.report import quick; "
+        f"quick.quick_commands = lambda _: [{HIT!r}, {WAITS!r}]; "
+        "sys.argv = ['penstock', 'report', '--quick', '-o', 'r.html']; sys.exit(main.program())"
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {
+        **os.environ,
+        "TMPDIR": str(scratch),
+        "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
+    }
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stderr is not None
+    assert "8 measurements" in child.stderr.readline()
+    os.kill(child.pid, number)
+    assert child.wait(60) == status
+    child.stderr.close()
+    assert "hit.line4k.validated.direct" in (tmp_path / "r.html").read_text()
+    assert list(scratch.iterdir()) == []
 
-    def interrupted(topic: str, *arguments: Any, **options: Any) -> Any:
-        begun.append(topic)
-        if len(begun) == 3:
-            raise raised
-        return run(topic, *arguments, **options)
 
-    monkeypatch.setattr(bench, "run", interrupted)
-    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == status
-    assert len(begun) == 3
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
-    assert "hit.linear.direct" in (tmp_path / "r.html").read_text()
-    assert capsys.readouterr().err.endswith(said)
-
-
-def test_an_interrupt_before_anything_is_measured_writes_no_page(
-    native: fakes.FakeNative, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_nothing_is_measured_there_is_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bench, "run", interrupted)
-    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.INTERRUPTED
-    assert not (tmp_path / "r.html").exists()
-
-
-def test_results_that_cannot_be_written_end_the_steps(
-    native: fakes.FakeNative,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def full(*_: Any) -> None:
-        raise Error("write r.jsonl: No space left on device: make room, or choose another file")
-
-    monkeypatch.setattr(quick, "append_lines", full)
-    outcomes = list(quick.run_steps(quick.steps_of("cpu"), tmp_path / "r.jsonl"))
-    assert [(outcome.measurements, outcome.problem[:12]) for outcome in outcomes] == [(0, "write r.json")]
+    use(monkeypatch, LACKING)
     assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.REFUSED
-    assert "1 of its steps failed" in capsys.readouterr().err
-    assert not (tmp_path / "r.html").exists()
-
-
-def test_lines_for_which_there_is_no_room_leave_the_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    measurement = bench.Measurement.of(fakes.make_line())
-    bench.append_lines([measurement], path)
-    written = path.read_bytes()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(written) + 9, before[1]))
-    try:
-        with pytest.raises(Error, match=rf"write {path}: File too large: make room, or choose another file"):
-            bench.append_lines([measurement], path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert path.read_bytes() == written
+    assert "report --quick: nothing could be measured here: see above" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -144,12 +146,12 @@ def test_lines_for_which_there_is_no_room_leave_the_file_as_it_was(tmp_path: Pat
 def test_nothing_is_measured_for_a_page_that_cannot_be(
     words: list[str],
     part: str,
-    native: fakes.FakeNative,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    use(monkeypatch, HIT)
     assert cli.main(["report", "--quick", *words]) == cli.REFUSED
     err = capsys.readouterr().err
     assert part in err
@@ -157,34 +159,10 @@ def test_nothing_is_measured_for_a_page_that_cannot_be(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_step_begins_when_the_time_is_over(native: fakes.FakeNative, tmp_path: Path) -> None:
-    times = iter([0.0, 0.0, 20.0, 30.0, 90.0])
-    steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
-    outcomes = list(quick.run_steps(steps, tmp_path / "r.jsonl", limit_s=60, clock=lambda: next(times)))
-    assert [outcome.measurements for outcome in outcomes] == [1, 0]
-    assert outcomes[1].problem == "not begun: 60 s were over"
-    assert native.asked["options"] == {"n": "1"}
-
-
-def test_a_step_that_runs_too_long_is_stopped_and_what_it_measured_is_kept(
-    native: fakes.FakeNative, tmp_path: Path
-) -> None:
-    times = iter([0.0, 1.0, 50.0, 52.0, 60.0, 130.0])
-    steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
-    results = tmp_path / "r.jsonl"
-    outcomes = list(quick.run_steps(steps, results, limit_s=100, end_s=120, clock=lambda: next(times, 131.0)))
-    assert [outcome.problem for outcome in outcomes] == ["", "stopped: 120 s were over"]
-    assert [outcome.measurements for outcome in outcomes] == [1, 0]
-
-
 def test_results_and_quick_do_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(tmp_path), "--quick"]) == cli.REFUSED
     assert "it makes its results" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("executor", ["cpu", "cuda"])
-def test_steps_are_topics_with_their_options(executor: str) -> None:
-    pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
-    known = {topic.name: topic.options for topic in bench.topics()}
-    for step in quick.steps_of(executor):
-        assert set(step.options) <= set(known[step.topic]), step.command
+def test_time_for_the_last_command_is_left() -> None:
+    assert quick.LIMITS.begin_s < quick.LIMITS.end_s < 540

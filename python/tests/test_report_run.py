@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,9 +14,12 @@ from pathlib import Path
 import fakes
 import penstock
 import pytest
+from penstock import bench
 from penstock.cli import main as cli
 from penstock.errors import Error
-from penstock.report import papers, running
+from penstock.report import measuring_process, papers, running
+from penstock.report.measuring_process import MeasuringProcess
+from penstock.report.papers.run_files import RUN
 
 MAKES = """
 import json, pathlib, sys
@@ -26,6 +30,10 @@ with open(to, "a") as out:
         out.write(json.dumps({**line, "value": value}) + "\\n")
         out.flush()
 pathlib.Path("begun").touch()
+if "--deaf" in sys.argv:
+    import signal
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "--fails" in sys.argv:
     sys.exit("make: one of three was wrong")
 if "--waits" in sys.argv:
@@ -52,20 +60,26 @@ def test_lines_are_kept_of_commands_that_end_and_of_those_that_fail(tree: Path, 
         "python make.py OUT",
         "python -c 'pass' --results none.jsonl",
         "no-such-program OUT",
+        "python -c 'import no_such_package' OUT",
     ]
     reported: list[tuple[str, int, int]] = []
     results = tmp_path / "r.jsonl"
     outcomes = list(running.run_commands(commands, results, tree, lambda *words: reported.append(words)))
-    assert [(each.measurements, each.problem) for each in outcomes] == [
-        (2, ""),
-        (0, "it needs a GPU"),
-        (2, "make: one of three was wrong"),
-        (2, ""),
-        (0, "it wrote no result line"),
-        (0, "no-such-program: No such file or directory"),
+    assert [(each.measurements, each.problem, each.failed) for each in outcomes] == [
+        (2, "", False),
+        (0, "it needs a GPU", False),
+        (2, "make: one of three was wrong", True),
+        (2, "", False),
+        (0, "it wrote no result line", True),
+        (0, "no-such-program: No such file or directory", True),
+        (0, "No module named 'no_such_package'", False),
     ]
-    assert [json.loads(line)["value"] for line in results.read_text().splitlines()] == [1.0, 2.0] * 3
-    assert reported == [(command, number, 6) for number, command in enumerate(commands)]
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [line["value"] for line in lines if line["id"] != RUN] == [1.0, 2.0] * 3
+    runs = [line for line in lines if line["id"] == RUN]
+    assert [line["params"]["command"] for line in runs] == [commands[0], commands[3]]
+    assert [line["value"] for line in runs] == [pytest.approx(outcomes[k].seconds, abs=0.5) for k in (0, 3)]
+    assert reported == [(command, number, 7) for number, command in enumerate(commands)]
     assert sorted(path.name for path in tree.iterdir()) == ["begun", "line.json", "make.py"]
 
 
@@ -137,8 +151,79 @@ def test_a_page_of_what_was_run(
     assert not (tmp_path / "s.html").exists()
 
 
-def test_without_the_source_tree_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_of_the_source_tree_are_left_out_where_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(penstock, "__file__", str(tmp_path / "a/b/penstock/__init__.py"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Error, match="run it in Penstock's source tree"):
-        running.source_tree()
+    assert running.source_tree() is None
+    (outcome,) = running.run_commands(["python benchmarks/gather.py --results a.jsonl"], tmp_path / "r", None)
+    assert outcome.problem == "benchmarks/gather.py is not here: it is in Penstock's source tree"
+    assert not outcome.failed
+
+
+def test_no_command_begins_when_the_time_is_over(tree: Path, tmp_path: Path) -> None:
+    limits = running.Limits(begin_s=-1)
+    (outcome,) = running.run_commands(
+        ["python make.py --results a.jsonl"], tmp_path / "r.jsonl", tree, limits=limits
+    )
+    assert (outcome.problem, outcome.failed) == ("not begun: -1 s were over", False)
+    assert not (tree / "begun").exists()
+
+
+@pytest.mark.parametrize("option", ["--waits", "--waits --deaf"])
+def test_a_command_that_runs_too_long_is_ended_and_what_it_measured_is_kept(
+    option: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        measuring_process, "ENDINGS", tuple((number, 0.3) for number, _ in measuring_process.ENDINGS)
+    )
+    results = tmp_path / "r.jsonl"
+    (outcome,) = running.run_commands(
+        [f"python make.py --results a.jsonl {option}"], results, tree, limits=running.Limits(end_s=2)
+    )
+    assert (outcome.measurements, outcome.problem) == (2, "stopped: 2 s were over")
+    assert outcome.seconds < 30
+    assert RUN not in results.read_text()
+
+
+def test_lines_are_kept_as_they_come(tree: Path, tmp_path: Path) -> None:
+    with_both = MeasuringProcess("python make.py --results a.jsonl --waits", tmp_path, tree, dict(os.environ))
+    found = with_both.measurements(time.monotonic() + 60)
+    assert [next(found).value, next(found).value] == [1.0, 2.0]
+    assert not with_both.stopped
+    with_both.end()
+    assert list(found) == []
+
+
+def test_a_line_that_is_no_result_is_named_and_the_others_are_kept(tree: Path, tmp_path: Path) -> None:
+    (tree / "make.py").write_text(MAKES.replace("(1.0, 2.0)", '("no number", 2.0)'))
+    results = tmp_path / "r.jsonl"
+    (outcome,) = running.run_commands(["python make.py --results a.jsonl"], results, tree)
+    assert outcome.failed
+    assert "line 1 of a.jsonl is no result: could not convert string to float" in outcome.problem
+    assert [json.loads(line)["value"] for line in results.read_text().splitlines()] == [2.0]
+
+
+def test_results_that_cannot_be_written_end_the_commands(tree: Path, tmp_path: Path) -> None:
+    commands = ["python make.py --results a.jsonl"] * 2
+    results = tmp_path / "line.jsonl/r.jsonl"
+    results.parent.touch()
+    outcomes = list(running.run_commands(commands, results, tree))
+    assert [(each.measurements, each.failed) for each in outcomes] == [(0, True)]
+    assert outcomes[0].problem == f"write {results}: File exists: make room, or choose another file"
+
+
+def test_lines_for_which_there_is_no_room_leave_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    measurement = bench.Measurement.of(fakes.make_line())
+    bench.append_lines([measurement], path)
+    written = path.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(written) + 9, before[1]))
+    try:
+        with pytest.raises(Error, match=rf"write {path}: File too large: make room, or choose another file"):
+            bench.append_lines([measurement], path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == written

@@ -116,20 +116,24 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, Measurement]]:
         if not text.strip():
             continue
         try:
-            measurement = _parse(text)
-        except (ValueError, TypeError, AttributeError) as problem:
+            measurement = parse_line(text)
+        except ValueError as problem:
             raise ValueError(f"read {path}, line {number}: {problem}: give JSON lines of results") from None
         yield number, measurement
 
 
-def _parse(text: bytes) -> Measurement:
+def parse_line(text: bytes) -> Measurement:
+    """The measurement of a line. Raises ValueError for one that is none."""
     try:
         line = json.loads(text)
     except ValueError:
         raise ValueError("it is no JSON") from None
     if not isinstance(line, dict):
         raise ValueError("it is no JSON object")
-    return Measurement.of(line)
+    try:
+        return Measurement.of(line)
+    except (TypeError, AttributeError) as problem:
+        raise ValueError(str(problem)) from None
 
 
 def append_lines(measurements: Iterable[Measurement], path: Path) -> None:

@@ -23,8 +23,8 @@ from penstock.errors import Error
 from penstock.report import papers
 from penstock.report.comparing import CHANGED, Difference, compare
 from penstock.report.figures import number
-from penstock.report.quick import Outcome, executor_here, run_steps, steps_of
-from penstock.report.running import commands_of, run_commands, source_tree
+from penstock.report.quick import run_quick
+from penstock.report.running import Outcome, commands_of, run_commands, source_tree
 from penstock.report.whole_files import written_whole
 
 RESULTS = Path("benchmarks/results")
@@ -77,8 +77,8 @@ def page_command(
     --list prints for each figure what measures it again, the lines that this writes, and what the lines of
     RESULTS took and read, where they record it.
 
-    --quick runs what this machine allows, adds the result lines to a file beside the page (report.jsonl), and
-    reports on it. So does --run with the commands that --list prints, in the source tree; of all figures they
+    --quick runs small sizes of what this machine allows, adds the result lines to a file beside the page
+    (report.jsonl), and reports on it. So does --run with the commands that --list prints; of all figures they
     take hours: --only chooses. penstock report diff A B compares two sets of results.
     """
     if wants_list:
@@ -112,9 +112,9 @@ Outcomes = Callable[[Progress | None], Iterable[Outcome]]
 def outcomes_of(option: str, results: Path, only: tuple[str, ...]) -> Outcomes:
     """What runs with an option."""
     if option == "--quick":
-        return lambda progress: run_steps(steps_of(executor_here()), results, progress=progress)
-    tree, commands = source_tree(), commands_of(papers.listing(papers.load_papers(), [], only))
-    return lambda progress: run_commands(commands, results, tree, progress)
+        return lambda progress: run_quick(results, progress)
+    commands = commands_of(papers.listing(papers.load_papers(), [], only))
+    return lambda progress: run_commands(commands, results, source_tree(), progress)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Measured:
         try:
             with progress_bar() as progress:
                 for outcome in outcomes(progress):
-                    self.failed += bool(outcome.problem) and outcome.seconds > 0
+                    self.failed += outcome.failed
                     count += outcome.measurements
                     what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"
                     click.echo(f"{outcome.seconds:6.1f} s  {outcome.command}: {what}", err=True)

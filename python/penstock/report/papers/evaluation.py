@@ -88,7 +88,7 @@ def counts(figures: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 
 def evaluate_figure(figure: Figure, index: RunIndex) -> dict[str, Any]:
-    points = [_point(point, index.point(point)) for point in figure.points]
+    points = [_point(point, index.point_or_smaller(point)) for point in figure.points]
     facts: dict[str, Any] = {
         "key": figure.key,
         "name": figure.name,
@@ -129,6 +129,7 @@ def _point(point: Point, found: Found | None) -> dict[str, Any]:
         "ours": None,
         "ratio": None,
         "verdict": "",
+        "instead": "",
         "why_not": point.why_not,
         "lines": [],
     }
@@ -140,6 +141,7 @@ def _point(point: Point, found: Found | None) -> dict[str, Any]:
         "ours": found.value,
         "ratio": ratio,
         "verdict": "" if ratio is None else verdict(ratio),
+        "instead": found.instead,
         "lowest": found.lowest,
         "highest": found.highest,
         "repeats": first.field("repeats") or (len(first.samples()) or None),
@@ -189,7 +191,8 @@ def _source(line: RunLine) -> dict[str, Any]:
         "machine": line.machine,
         "commit": line.measurement.commit,
         "date": line.measurement.date,
-        "executor": line.measurement.params.get("executor", ""),
+        "executor": line.executor,
+        "command": line.field("command") or "",
     }
 
 

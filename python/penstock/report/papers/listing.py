@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.report.figures import number
 from penstock.report.papers.rows import Figure, Paper, Point, Term, is_wanted
-from penstock.report.papers.run_files import RunLine
+from penstock.report.papers.run_files import RUN, RunLine
 from penstock.report.papers.terms import RunIndex
 from penstock.sizes import format_bytes, format_seconds
 
@@ -27,8 +27,11 @@ class Listed:
         command: Measures it again; "" where `why_not` says why there is none.
         ids: Of the result lines that the command writes.
         lines: Result lines of ours that the figure has now.
-        seconds: What those took that record it; None where none does.
-        timed: How many these are.
+        seconds: What the commands took that wrote them, else what those lines took that record it; None where
+            neither is known.
+        timed: How many lines these are; 0: all, by their commands.
+        commands: That wrote the lines, where they say so and each ran to its end.
+        machine: What the commands ran on.
         disk_bytes: Of the largest file that they read, where they record it.
     """
 
@@ -42,6 +45,8 @@ class Listed:
     lines: int
     seconds: float | None
     timed: int
+    commands: tuple[str, ...]
+    machine: str
     disk_bytes: int | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,6 +56,8 @@ class Listed:
     def took(self) -> str:
         if self.seconds is None:
             return NOT_RECORDED
+        if self.commands:
+            return f"{format_seconds(self.seconds)} on {self.machine}: {' && '.join(self.commands)}"
         return f"{format_seconds(self.seconds)} for {self.timed} of its {self.lines} result lines"
 
     @property
@@ -71,9 +78,12 @@ def listing(papers: Sequence[Paper], lines: Iterable[RunLine], only: Sequence[st
 
 
 def _listed(figure: Figure, index: RunIndex) -> Listed:
-    found = (index.point(point) for point in figure.points)
+    found = (index.point_or_smaller(point) for point in figure.points)
     used = list(dict.fromkeys(line for each in found if each is not None for line in each.lines))
+    runs = _runs(used, index)
     seconds = [float(value) for line in used if (value := line.field(SECONDS)) is not None]
+    if runs:
+        seconds = [run.measurement.value for run in runs]
     sizes = [int(value) for line in used if (value := _file_bytes(line)) is not None]
     stated = [_stated(point) for point in figure.points if point.paper is not None]
     why_not = f"not yet: {figure.not_yet}" if figure.not_yet else figure.unmeasured
@@ -89,9 +99,18 @@ def _listed(figure: Figure, index: RunIndex) -> Listed:
         ids=tuple(dict.fromkeys(id for point in figure.points for term in point.ours for id in _ids(term))),
         lines=len(used),
         seconds=sum(seconds) if seconds else None,
-        timed=len(seconds),
+        timed=0 if runs else len(seconds),
+        commands=tuple(run.measurement.params["command"] for run in runs),
+        machine=runs[0].machine if runs else "",
         disk_bytes=max(sizes, default=None),
     )
+
+
+def _runs(used: Sequence[RunLine], index: RunIndex) -> list[RunLine]:
+    """The newest run of each command that wrote the lines, on their machine; none where one is not known."""
+    newest = {(run.measurement.params.get("command"), run.machine): run for run in index.by_id.get(RUN, [])}
+    wanted = dict.fromkeys((line.field("command"), line.machine) for line in used)
+    return [newest[each] for each in wanted] if all(each in newest for each in wanted) else []
 
 
 def _file_bytes(line: RunLine) -> Any:

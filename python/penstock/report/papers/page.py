@@ -22,6 +22,7 @@ STATES = {
 }
 VERDICTS = {"better": "▲ better", "level": "= level", "worse": "▼ worse"}
 CHECKED = {True: "yes", False: "wrong", None: "not stated"}
+OTHER_SIZES = "those of the commands that measured this; what differs is stated for the figure's own"
 ON_CPU = "the CPU executor: no GPU took part, and a few cores stand beside the paper's GPU"
 LOSSES = 10
 MUTED = '<span class="muted">'
@@ -114,7 +115,7 @@ def _card(answer: dict[str, Any], figure: dict[str, Any]) -> str:
     verdict = f'<b class="{point["verdict"]}">{VERDICTS[point["verdict"]]}</b>' if point["verdict"] else ""
     return (
         f'<li><a href="#{escape(figure["key"])}"><h3>{escape(answer["question"])}</h3>{value}'
-        f"<p>{escape(figure['title'])}: {escape(point['label'])}</p>"
+        f"<p>{escape(figure['title'])}: {_label(point)}</p>"
         f"<p>paper {_paper_value(point)} {verdict}</p></a></li>"
     )
 
@@ -130,7 +131,7 @@ def _losses(evaluated: dict[str, Any]) -> str:
         return ""
     rows = "".join(
         f'<li><a href="#{escape(figure["key"])}"><b class="worse">{number(ratio)}</b>'
-        f"<span>{escape(point['label'])}<small>{_named(figure)}</small></span>"
+        f"<span>{_label(point)}<small>{_named(figure)}</small></span>"
         f"<span>{_ours(point)}<small>paper {_paper_value(point)}</small></span></a></li>"
         for ratio, figure, point in worst
     )
@@ -140,6 +141,11 @@ def _losses(evaluated: dict[str, Any]) -> str:
         "each figure.</p>"
         f'<ol class="losses">{rows}</ol></section>'
     )
+
+
+def _label(point: dict[str, Any]) -> str:
+    """With the graph, where it is a smaller one than the figure's."""
+    return escape(f"{point['label']}, of {point['instead']}" if point["instead"] else point["label"])
 
 
 def _named(figure: dict[str, Any]) -> str:
@@ -188,7 +194,7 @@ def _table(points: Sequence[dict[str, Any]]) -> str:
 
 
 def _row(point: dict[str, Any]) -> str:
-    label = f'<th scope="row">{escape(point["label"])}</th>'
+    label = f'<th scope="row">{_label(point)}</th>'
     paper = f'<td data-name="Paper">{_paper_value(point)}</td>'
     if point["ours"] is None:
         why = escape(point["why_not"]) or "—"
@@ -273,7 +279,10 @@ def _whole(text: str) -> str:
 
 
 def _notes(figure: dict[str, Any]) -> str:
-    executors = {source["executor"] for point in figure["points"] for source in point["lines"]}
+    sources = [source for point in figure["points"] for source in point["lines"]]
+    executors = {source["executor"] for source in sources}
+    commands = dict.fromkeys(source["command"] for source in sources if source["command"])
+    others = [command for command in commands if command not in figure["command"].split(" && ")]
     if "--executor cpu" in figure["command"]:
         executors = set()  # The command is of a GPU's work that a CPU counts.
     notes = [
@@ -284,6 +293,8 @@ def _notes(figure: dict[str, Any]) -> str:
         ("Needs", _code_marks(figure["needs"])),
         ("Not yet", _code_marks(figure["not_yet"])),
         ("Why", _code_marks(figure["unmeasured"])),
+        ("Sizes", OTHER_SIZES if others else ""),
+        ("Measured by", _commands(" && ".join(others))),
         ("Again", _commands(figure["command"])),
         ("Where", escape(figure["where"])),
     ]

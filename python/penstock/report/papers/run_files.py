@@ -12,9 +12,12 @@ from typing import Any
 from penstock.bench.measurement import Measurement, numbered_lines
 from penstock.sizes import format_bytes
 
+RUN = "report.run"
+"""The id of a line with the seconds of a whole command, which is its parameter `command`."""
 UNNAMED = "unnamed"
 """What benchmarks write where PENSTOCK_MACHINE is not set."""
 GPU = re.compile(r"NVIDIA (\w+)")
+CPU = re.compile(r"CPU|\d+ CPU threads?")
 SPELLINGS = re.compile(r"^\d+ ?x |NVIDIA | \d+GB HBM\w*| \(.*SMs\)")
 """Of one name by different benchmarks."""
 SAMPLES = ("values", "trial_seconds")
@@ -62,6 +65,13 @@ class RunLine:
             name = name if gpu[1] in name else ", ".join(filter(None, (gpu[1], name)))
         found = SPELLINGS.sub("", name or device or self.measurement.ran_on.replace(UNNAMED, ""))
         return found or "a machine without a name"
+
+    @property
+    def executor(self) -> str:
+        """ "cpu" or "cuda"; "" where the line does not say."""
+        given = self.measurement.machine
+        threads = any(CPU.fullmatch(given.get(name, "")) for name in ("device", "name"))
+        return self.measurement.params.get("executor") or ("cpu" if threads else "")
 
     @property
     def host(self) -> str:

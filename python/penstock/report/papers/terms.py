@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.cost import per_dollar
 from penstock.report.papers.rows import Curve, Point, Term
 from penstock.report.papers.run_files import RunLine
+
+GRAPH = re.compile(r"\bkron:(\d+)")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Found:
     lowest: float | None = None
     """Of the repeats, where the line has each."""
     highest: float | None = None
+    instead: str = ""
+    """The smaller graph that it was measured over; empty: that of the point."""
 
     @property
     def verified(self) -> bool | None:
@@ -36,6 +41,18 @@ class RunIndex:
         self.by_id: dict[str, list[RunLine]] = defaultdict(list)
         for line in lines:
             self.by_id[line.measurement.id].append(line)
+
+    def point_or_smaller(self, point: Point) -> Found | None:
+        """The point, or the same over the largest smaller graph that has all of its lines."""
+        if (found := self.point(point)) is not None:
+            return found
+        asked = max((scale for term in point.ours for scale in scales_of(term.id)), default=0)
+        known = {scale for id in self.by_id for scale in scales_of(id) if scale < asked}
+        for scale in sorted(known, reverse=True):
+            terms = tuple(over_graph(term, scale) for term in point.ours)
+            if (found := self.point(replace(point, ours=terms))) is not None:
+                return replace(found, instead=f"kron:{scale}")
+        return None
 
     def point(self, point: Point) -> Found | None:
         """None where a term finds no line."""
@@ -113,3 +130,15 @@ class RunIndex:
 
 def _matches(line: RunLine, where: Mapping[str, str]) -> bool:
     return all(line.condition(name) == text for name, text in where.items())
+
+
+def scales_of(id: str) -> list[int]:
+    """Of the graphs in an id."""
+    return [int(scale) for scale in GRAPH.findall(id)]
+
+
+def over_graph(term: Term, scale: int) -> Term:
+    """The term with graphs of 2^scale vertices at most."""
+    id = GRAPH.sub(lambda graph: f"kron:{min(int(graph[1]), scale)}", term.id)
+    over, minus = (each and over_graph(each, scale) for each in (term.over, term.minus))
+    return replace(term, id=id, over=over, minus=minus)
