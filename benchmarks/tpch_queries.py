@@ -7,7 +7,8 @@
 tpchgen-cli draws TPC-H's tables; SSB's are made of them by DuckDB. The columns that the
 queries name are converted, packed, and every statement runs warm, from the page cache. The others have the
 same columns in their own formats, in memory, and the same number of threads. All answers are compared with
-DuckDB's: counts, integers and decimals exactly, floating-point numbers to 1e-12.
+DuckDB's: counts, integers and decimals exactly, floating-point numbers to 1e-12. Beside them stands what a
+statement takes in Python alone, the first time and again (planning_time.py).
 
 --compiled has no other engines: the lines `tpch.q1.compiled` and the like are the same statements on the GPU
 with kernels of their own, beside interpreted ones, in turn.
@@ -34,6 +35,7 @@ from typing import Any
 import duckdb
 import pyarrow.dataset as ds
 from penstock.columns import Table, convert, open_table, sql
+from planning_time import planning_ms
 from tpch_statements import COLUMNS, CROSS_PRODUCTS, FOR_POLARS, SSB, STATEMENTS
 
 
@@ -235,12 +237,13 @@ def run(options: argparse.Namespace, folder: Path) -> None:
             taken, result = timed(partial(sql, statement, **given), options.repeats)
             if not same(result.rows(), expected):
                 raise SystemExit(f"{number}: {place}: {result.rows()[:3]} beside {expected[:3]}")
-            report(options, number, place, taken, seconds, result.account)
+            planning = planning_ms(partial(sql, statement, **given), options.repeats)
+            report(options, number, place, taken, seconds, result.account, planning)
 
 
 def report(
     options: argparse.Namespace, number: str, place: str, taken: list[float], seconds: dict[str, list[float]],
-    account: Any,
+    account: Any, planning: dict[str, float],
 ) -> None:  # fmt: skip
     mine = statistics.median(taken)
     base = {name: statistics.median(each) for name, each in seconds.items()}
@@ -254,7 +257,8 @@ def report(
         "details": {f"over_{name}": each / mine for name, each in base.items()}
         | {f"{name}_ms": each * 1e3 for name, each in base.items()}
         | {"engine_ms": account.seconds * 1e3, "rows_met": account.rows_met,
-           "effective_gb_per_s": account.bytes_named / mine / 1e9},
+           "effective_gb_per_s": account.bytes_named / mine / 1e9}
+        | planning,
         "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
         "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
@@ -262,7 +266,9 @@ def report(
     with Path(options.results).open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
     shown = " ".join(f"{name} {each * 1e3:.1f} ({each / mine:.2f}x)" for name, each in base.items())
-    print(f"{number} {place}: {mine * 1e3:.2f} ms, engine {account.seconds * 1e3:.2f}; {shown}", flush=True)
+    again, first = planning["planning_best_ms"], planning["first_planning_best_ms"]
+    beside = f"{again:.2f} of it planning, {first:.2f} the first time"
+    print(f"{number} {place}: {mine * 1e3:.2f} ms, {beside}; {shown}", flush=True)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from penstock.cli.inputs import names_refused, refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.columns import Result, TableOptions, open_table
-from penstock.columns.statements import planned
+from penstock.columns.statements import prepared
 from penstock.report.whole_files import written_whole
 from penstock.sizes import format_seconds
 
@@ -91,7 +91,7 @@ def sql_command(
     refuse_inputs("-o", output, paths.values())
     with progress_bar() as progress:
         tables = {name: open_table(path, progress=progress, **options) for name, path in paths.items()}
-    plan = planned(statement, tables)
+    plan = prepared(statement, tables).plan
     if explain or analyze:
         Console().print(escape(plan.explain(analyze)), soft_wrap=True)
         return

@@ -54,6 +54,8 @@ class Sums:
 
     def __init__(self, words: Sequence[Sequence[npt.NDArray[np.uint64]]], groups: int) -> None:
         self.words, self.groups = words, groups
+        self.apart: dict[int, ResultColumn] = {}
+        """Results that are no sums of this pass, by their aggregates."""
 
 
 class AggregatePlan:
@@ -67,8 +69,6 @@ class AggregatePlan:
         self.types: dict[int, tuple[str, int, ColumnType]] = {}
         self.squares: dict[int, tuple[Aggregate, Aggregate]] = {}
         """Of variances of integers and decimals, the mean and the sum of squares, which are exact."""
-        self.apart: dict[int, ResultColumn] = {}
-        """Results that are no sums of this pass, by their aggregates."""
         self.with_count: set[int] = set()
         """Numbers of sums whose values are counted, too: not all rows have one, or they are divided by it."""
 
@@ -159,7 +159,7 @@ class AggregatePlan:
         if id(aggregate) in self.squares:
             return replace(self._variance(aggregate, found), name=name)
         if aggregate.kind in APART:
-            return replace(self.apart[id(aggregate)], name=name)
+            return replace(found.apart[id(aggregate)], name=name)
         kind, number, of = self.types[id(aggregate)]
         low, high, counted = found.words[number]
         some = counted != 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.columns.graph import INT64, Node
+from penstock.columns.joining import JoinTable
 from penstock.columns.lowering import Graph
 
 OPS = [
@@ -86,8 +87,15 @@ class Registers:
 class Program:
     """What the engine takes, and where the results are."""
 
-    native: dict[str, Any]
+    parts: dict[str, Any]
     outputs: list[int]
+    tables: list[Any]
+
+    @property
+    def native(self) -> dict[str, Any]:
+        """With the tables of joins as they lie now."""
+        tables = [each.lookup() if isinstance(each, JoinTable) else each for each in self.tables]
+        return {**self.parts, "tables": tables}
 
 
 class Emitter:
@@ -223,7 +231,7 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
     sparse.emit_results(outputs, results)
     if max(len(dense.code), len(sparse.code), len(rest_of_condition.code)) > INSTRUCTIONS:
         raise ValueError(f"the query has more than {INSTRUCTIONS} steps: make it two queries")
-    native = {
+    parts = {
         "dense": b"".join(dense.code),
         "sparse": b"".join(sparse.code),
         "constants": constant_count,
@@ -236,9 +244,8 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
         "residual": b"".join(rest_of_condition.code),
         "residual_condition": 0 if residual is None else rest_of_condition.at[residual],
         "notes": notes,
-        "tables": graph.tables,
     }
-    return Program(native, results)
+    return Program(parts, results, graph.tables)
 
 
 def in_condition_used(graph: Graph, outputs: Sequence[int], in_condition: Sequence[int]) -> list[int]:

@@ -26,11 +26,8 @@ def distinct(query: Query, aggregate: Aggregate) -> ResultColumn:
         TypeError: A sum of what is no number.
         OverflowError: A sum beyond 64 bits.
     """
-    assert aggregate.of is not None
-    names = [key.alias(f"k{k}") for k, key in enumerate(query.keys)]
-    keys = (*names, aggregate.of.alias("of"))
-    pairs = replace(query, keys=keys, aggregates=(), limit=None, having=None).grouped().columns
-    *outer, of = pairs
+    pairs = query.once(("pairs", id(aggregate)), lambda: _pairs(query, aggregate))
+    *outer, of = pairs.grouped().columns
     if not len(of.bits):
         at = np.zeros(0 if outer else 1, np.int64)
     else:
@@ -44,6 +41,13 @@ def distinct(query: Query, aggregate: Aggregate) -> ResultColumn:
     if aggregate.kind == "nunique":
         return ResultColumn("", INTEGER, counts.view(np.uint64), np.ones(len(at), bool))
     return _sums(of, at, counts, aggregate)
+
+
+def _pairs(query: Query, aggregate: Aggregate) -> Query:
+    assert aggregate.of is not None
+    names = [key.alias(f"k{k}") for k, key in enumerate(query.keys)]
+    keys = (*names, aggregate.of.alias("of"))
+    return replace(query, keys=keys, aggregates=(), limit=None, having=None)
 
 
 def _summed(values: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

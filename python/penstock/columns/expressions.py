@@ -333,6 +333,19 @@ def columns_of(expression: Expr) -> Iterable[str]:
             yield from columns_of(of)
 
 
+def calls_of(expression: Expr) -> Iterable[Call]:
+    """The calls in an expression."""
+    match expression:
+        case Call(_, args):
+            yield expression
+            for arg in args:
+                yield from calls_of(arg)
+        case Alias(of, _):
+            yield from calls_of(of)
+        case Aggregate(_, of) if of is not None:
+            yield from calls_of(of)
+
+
 def aggregates_of(expression: Expr) -> Iterable[Aggregate]:
     """The aggregates in an expression."""
     match expression:

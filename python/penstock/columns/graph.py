@@ -11,7 +11,7 @@ import numpy as np
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
-    from penstock.columns.joining import Join
+    from penstock.columns.joining import Join, JoinTable
 
 INT64 = range(-(1 << 63), 1 << 63)
 
@@ -52,6 +52,7 @@ class Values:
     numbers: dict[Node, int] = field(default_factory=dict)
     tables: list[Any] = field(default_factory=list)
     joins: tuple[Join, ...] = ()
+    numbers_of_kept: dict[Any, int] = field(default_factory=dict)
 
     def add(
         self,
@@ -98,13 +99,12 @@ class Values:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
         return self.add("constant", bits=bits, is_number=True, nullable=False)
 
-    def kept(self, lookup: Any) -> int:
+    def kept(self, table: JoinTable) -> int:
         """The number of a table that lies in the executor's memory."""
-        for number, each in enumerate(self.tables):
-            if each is lookup:
-                return number
-        self.tables.append(lookup)
-        return len(self.tables) - 1
+        if table not in self.numbers_of_kept:
+            self.numbers_of_kept[table] = len(self.tables)
+            self.tables.append(table)
+        return self.numbers_of_kept[table]
 
     def table(self, values: Any, valid: Any) -> int:
         """The number of a table of 64-bit values."""

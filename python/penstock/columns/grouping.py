@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.columns.aggregating import APART, DISTINCT, AggregatePlan, Sums
+from penstock.columns.assembling import Program
 from penstock.columns.distinct import distinct
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
@@ -135,27 +136,56 @@ def in_array(keys: Sequence[Key]) -> int | None:
     return whole
 
 
+@dataclass(frozen=True)
+class GroupPass:
+    """How the groups of a query are found."""
+
+    keys: list[Key]
+    groups: int | None
+    """Of an array; None: in a hash table."""
+    plan: AggregatePlan
+    apart: list[Aggregate]
+    words: list[list[int]]
+    """How many values each digit of each word has."""
+    program: Program
+    named: list[str]
+    """Columns of the table that it names."""
+
+
 def grouped(query: Query) -> Result:
     """The rows of group_by and agg, in the order of the keys, nulls last. Of `having` as much is met as keeps
     groups from leaving the engine's memory."""
+    made = query.once("groups", lambda: _group_pass(query))
+    apart = {
+        id(each): distinct(query, each) if each.kind in DISTINCT else variance(query, each)
+        for each in made.apart
+    }
+    columns, sums, account = _by_hash(query, made) if made.groups is None else _by_array(query, made)
+    sums.apart = apart
+    return Result(columns + results_of(query, made.plan, sums, columns), account)
+
+
+def _group_pass(query: Query) -> GroupPass:
     keys = keys_of(query)
     assert keys is not None
-    groups = in_array(keys)
-    graph = query.graph()
-    plan = AggregatePlan(graph)
-    for expression in query.aggregates or ():
-        for aggregate in aggregates_of(expression):
-            plan.add(aggregate)
-            if aggregate.kind in DISTINCT:
-                plan.apart[id(aggregate)] = distinct(query, aggregate)
-            elif aggregate.kind in APART and has_squares(query, graph, aggregate.of):
-                plan.add_variance(aggregate)
-            elif aggregate.kind in APART:
-                plan.apart[id(aggregate)] = variance(query, aggregate)
-    columns, sums, account = (
-        _by_hash(query, keys, graph, plan) if groups is None else _by_array(query, keys, groups, graph, plan)
-    )
-    return Result(columns + results_of(query, plan, sums, columns), account)
+    groups, graph = in_array(keys), query.graph()
+    plan, apart = AggregatePlan(graph), []
+    for aggregate in (each for expression in query.aggregates or () for each in aggregates_of(expression)):
+        plan.add(aggregate)
+        if aggregate.kind not in APART:
+            continue
+        if aggregate.kind not in DISTINCT and has_squares(query, graph, aggregate.of):
+            plan.add_variance(aggregate)
+        else:
+            apart.append(aggregate)
+    if groups is None:
+        words = words_of(graph, keys)
+    else:
+        plan.add(Aggregate("len", None))
+        words = [digits] if (digits := [digit for key in keys for digit in key.digits(graph)]) else []
+    program = query.assembled(graph, [*plan.nodes, *(_packed(graph, word) for word in words)])
+    sizes = [[size for _, size in word] for word in words]
+    return GroupPass(keys, groups, plan, apart, sizes, program, query.named())
 
 
 def results_of(
@@ -192,41 +222,33 @@ def with_columns(expression: Expr, names: Mapping[int, str]) -> Expr:
     return expression
 
 
-def _by_array(
-    query: Query, keys: Sequence[Key], groups: int, graph: Graph, plan: AggregatePlan
-) -> tuple[list[ResultColumn], Sums, Account]:
-    plan.add(Aggregate("len", None))
-    digits = [digit for key in keys for digit in key.digits(graph)]
-    nodes = [*plan.nodes, *([_packed(graph, digits)] if digits else [])]
-    program = query.assembled(graph, nodes)
+def _by_array(query: Query, made: GroupPass) -> tuple[list[ResultColumn], Sums, Account]:
+    keys, plan, program, groups = made.keys, made.plan, made.program, made.groups
+    assert groups is not None
     words, native = query.table.native.aggregate(
-        program.native, plan.wanted(program), groups, program.outputs[-1] if digits else None,
+        program.native, plan.wanted(program), groups, program.outputs[-1] if keys else None,
         query.table.line_aware,
     )  # fmt: skip
-    account = query.account(native)
+    account = query.account(native, made.named)
     found = words.reshape(groups, len(plan.kinds), 3)
     there = found[:, plan.number[("rows", -1)], 2] != 0 if keys else np.ones(1, bool)
     found = found[there]
     account.groups = len(found) if keys else 0
-    columns = _columns(keys, [[size for _, size in digits]], [np.flatnonzero(there)])
+    columns = _columns(keys, made.words, [np.flatnonzero(there)])
     return columns, Sums([found[:, k].T for k in range(len(plan.kinds))], len(found)), account
 
 
-def _by_hash(
-    query: Query, keys: Sequence[Key], graph: Graph, plan: AggregatePlan
-) -> tuple[list[ResultColumn], Sums, Account]:
-    words = words_of(graph, keys)
-    nodes = [_packed(graph, word) for word in words]
-    program = query.assembled(graph, [*plan.nodes, *nodes])
+def _by_hash(query: Query, made: GroupPass) -> tuple[list[ResultColumn], Sums, Account]:
+    plan, program, words = made.plan, made.program, made.words
     registers = program.outputs[len(plan.nodes) :]
     # What has passes of its own is of all groups.
-    ranges = [] if plan.apart else ranges_of(query.having, query.aggregates or (), plan, len(words))
+    ranges = [] if made.apart else ranges_of(query.having, query.aggregates or (), plan, len(words))
     found, slots, native = query.table.native.group(
         program.native, plan.counted(program), registers, ranges, query.table.line_aware
     )
-    account = query.account(native)
+    account = query.account(native, made.named)
     account.groups, account.slots = found.shape[1], slots
-    columns = _columns(keys, [[size for _, size in word] for word in words], list(found.view(np.int64)))
+    columns = _columns(made.keys, words, list(found.view(np.int64)))
     return columns, plan.sums(found[len(words) :]), account
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from penstock.columns.expressions import Expr, columns_of
+from penstock.columns.expressions import Expr, calls_of, columns_of
 from penstock.columns.graph import Typed
 from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
-from penstock.columns.key_packing import KeyPacking
+from penstock.columns.key_packing import KeyPacking, RankTable
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
     from penstock.columns.lowering import Graph
     from penstock.columns.query import Query
+    from penstock.columns.table import Table
 
 How = Literal["inner", "left", "semi", "anti"]
 HOWS = ("inner", "left", "semi", "anti")
@@ -60,6 +62,13 @@ class Columns(Protocol):
 
     def host(self, name: str) -> ResultColumn: ...
 
+    @property
+    def is_lasting(self) -> bool:
+        """See `Query.is_lasting`."""
+
+    def forget(self) -> None:
+        """Lets go of what lies in an executor's memory for joins before this one."""
+
 
 class QueryColumns:
     """Columns of a query's result, each read when it is asked for."""
@@ -79,6 +88,13 @@ class QueryColumns:
     def host(self, name: str) -> ResultColumn:
         return self.query.result_column(name)
 
+    @property
+    def is_lasting(self) -> bool:
+        return self.query.is_lasting
+
+    def forget(self) -> None:
+        self.query.forget()
+
 
 class ResultColumns:
     """Columns that have been read."""
@@ -95,6 +111,13 @@ class ResultColumns:
 
     def host(self, name: str) -> ResultColumn:
         return self._columns[name]
+
+    @property
+    def is_lasting(self) -> bool:
+        return True
+
+    def forget(self) -> None:
+        pass
 
 
 def _uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:
@@ -113,20 +136,19 @@ class Join:
     """What the query calls the other table's columns, and what they are called there."""
     before: Join | None = None
     """One that few rows meet, and that the query has, too: of the others no key is looked up."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    placed: dict[Any, Placed] = field(default_factory=dict)
-    """By the table, and the texts that its key has."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    ways: list[Way] = field(default_factory=list)
+    """One for each table and types of its keys."""
 
     def lower(self, graph: Graph, name: str) -> Typed:
         """The value of a column of the other table that a row meets; null where it meets none."""
         kind = self.other.type_of(name)
         with self.lock:
-            node, placed = self._key(graph)
-            keys = placed.keys
+            node, way = self._key(graph)
+            keys = way.placed().keys
             if not keys.in_order:
-                number = graph.kept(placed.key_lookup(self.other, self.other_keys[0]))
-                node = graph.add("find", node, number=number, nullable=True)
-            number = graph.kept(placed.lookup(self.other, name))
+                node = graph.add("find", node, number=graph.kept(JoinTable(way, None)), nullable=True)
+            number = graph.kept(JoinTable(way, name))
         found = graph.add(
             "lookup", node, number=number, bits=keys.low, is_number=kind.is_number, nullable=True
         )
@@ -135,10 +157,10 @@ class Join:
     def extremes(self, graph: Graph, name: str) -> tuple[int, int] | None:
         """Of a column of the other table, in rows that have a key; None: no row has a value."""
         with self.lock:
-            _, placed = self._key(graph)
-            if name not in placed.extremes:
-                placed.extremes[name] = placed.native.extremes(placed.lookup(self.other, name))
-            return placed.extremes[name]
+            _, way = self._key(graph)
+            if name not in way.extremes:
+                way.extremes[name] = way.table.native.extremes(way.lookup(name))
+            return way.extremes[name]
 
     def condition(self, graph: Graph) -> int | None:
         """Which rows stay; None: all."""
@@ -154,26 +176,40 @@ class Join:
     def count(self, graph: Graph) -> int:
         """Rows of the other table."""
         with self.lock:
-            return self._key(graph)[1].rows
+            return self._key(graph)[1].placed().rows
 
     def shown(self) -> str:
         return ", ".join(shown(key) for key in self.keys)
 
-    def _key(self, graph: Graph) -> tuple[int, Placed]:
-        """A row's key as one value, and where the other table's rows lie by it."""
-        native: ColumnTable = graph.schema.native  # type: ignore[attr-defined]
+    @property
+    def is_lasting(self) -> bool:
+        """See `Query.is_lasting`."""
+        calls = (call for key in self.keys for call in calls_of(key))
+        return all(call.name != "printed" for call in calls) and self.other.is_lasting
+
+    def forget(self) -> None:
+        """Lets go of the other table's rows; another run reads them again."""
+        with self.lock:
+            for way in self.ways:
+                way.let_go()
+        self.other.forget()
+
+    def _key(self, graph: Graph) -> tuple[int, Way]:
+        """A row's key as one value, and the way to the other table's rows by it."""
         given = [graph.lower(key) for key in self.keys]
         kinds = [self._kind(*each) for each in zip(self.keys, given, self.other_keys, strict=True)]
         keys = [own_key(graph, key, kind) for key, kind in zip(given, kinds, strict=True)]
-        of = (id(native), *(key.type.words for key in keys))
-        if of not in self.placed:
-            self.placed[of] = self._placed(native, kinds)
-        placed = self.placed[of]
-        node = keys[0].node if placed.packing is None else placed.packing.node(graph, keys)
+        table: Table = graph.schema  # type: ignore[assignment]
+        way = next((way for way in self.ways if way.table is table and way.kinds == kinds), None)
+        if way is None:
+            way = Way(self, table, kinds)
+            self.ways.append(way)
+        packing = way.placed().packing
+        node = keys[0].node if packing is None else packing.node(graph, keys, partial(JoinTable, way))
         if self.before is not None:
             missed = graph.add("is_null", self.before.met(graph), nullable=False)
             node = graph.add("select", missed, graph.add("null", nullable=True), node, nullable=True)
-        return node, placed
+        return node, way
 
     def _kind(self, key: Expr, mine: Typed, name: str) -> ColumnType:
         """What a key is compared as."""
@@ -185,22 +221,23 @@ class Join:
             )
         return kind
 
-    def _placed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
+    def place(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
+        """Brings the keys into an executor's memory."""
         if len(kinds) > 1:
             names = zip(self.other_keys, kinds, strict=True)
             columns = [other_key(self.other.host(name), kind) for name, kind in names]
             packing = KeyPacking.of(native, columns, self.shown())
             rows = native.upload(*packing.packed)
-            return Placed(native, self._unique(native.place(rows), None), rows.rows, packing, rows)
+            return Placed(self._unique(native.place(rows), None), rows.rows, packing, rows)
         (kind,), (name,) = kinds, self.other_keys
         if kind.kind == "string":
             column = self.other.host(name)
-            return Placed(native, self._by_words(native, column, kind.words or ()), len(column.bits))
+            return Placed(self._by_words(native, column, kind.words or ()), len(column.bits))
         if is_stored_so(kind, self.other.type_of(name)):
             rows = self.other.rows(native, name)
-            return Placed(native, self._unique(native.place(rows), kind), rows.rows)
+            return Placed(self._unique(native.place(rows), kind), rows.rows)
         rows = _uploaded(native, other_key(self.other.host(name), kind))
-        return Placed(native, self._unique(native.place(rows), kind), rows.rows, None, rows)
+        return Placed(self._unique(native.place(rows), kind), rows.rows, None, rows)
 
     def _unique(self, keys: ColumnKeys, kind: ColumnType | None) -> ColumnKeys:
         """`kind`: of a key that is not packed."""
@@ -261,27 +298,58 @@ def with_first(joins: Sequence[Join], rows: Mapping[int, int], graph: Graph) -> 
 
 @dataclass
 class Placed:
-    """The other table's rows in the memory of a table's executor, as far as they have been asked for."""
+    """The other table's rows in an executor's memory, as far as they have been asked for."""
 
-    native: ColumnTable
-    """Kept, so that no other has its id."""
     keys: ColumnKeys
     rows: int
     packing: KeyPacking | None = None
     packed: ColumnRows | None = None
     """The keys, where they are not one of the other table's columns as it lies."""
     lookups: dict[str, ColumnLookup] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Way:
+    """How the rows of a table find those of another by keys of some types. What is known of the other table
+    stays; its rows are placed when they are asked for."""
+
+    join: Join
+    table: Table
+    kinds: list[ColumnType]
     extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    _placed: Placed | None = None
 
-    def lookup(self, other: Columns, name: str) -> ColumnLookup:
-        if name not in self.lookups:
-            self.lookups[name] = self.native.lookup(self.keys, other.rows(self.native, name))
-        return self.lookups[name]
+    def placed(self) -> Placed:
+        if self._placed is None:
+            self._placed = self.join.place(self.table.native, self.kinds)
+        return self._placed
 
-    def key_lookup(self, other: Columns, name: str) -> ColumnLookup:
-        """Of the keys themselves, for those that are found in slots."""
-        if self.packed is None:
-            return self.lookup(other, name)
-        if PACKED not in self.lookups:
-            self.lookups[PACKED] = self.native.lookup(self.keys, self.packed)
-        return self.lookups[PACKED]
+    def let_go(self) -> None:
+        self._placed = None
+
+    def lookup(self, name: str | RankTable | None) -> ColumnLookup:
+        """Of a column, or of ranks; None: of the keys themselves, for those that are found in slots."""
+        placed, native = self.placed(), self.table.native
+        if isinstance(name, RankTable):
+            ranks = placed.packing.ranks[name.key] if placed.packing is not None else None
+            assert ranks is not None
+            return ranks.slots if name.of_slots else ranks.numbers
+        if name is None:
+            name = self.join.other_keys[0] if placed.packed is None else PACKED
+        if name not in placed.lookups:
+            packed = placed.packed if name == PACKED else None
+            rows = self.join.other.rows(native, name) if packed is None else packed
+            placed.lookups[name] = native.lookup(placed.keys, rows)
+        return placed.lookups[name]
+
+
+@dataclass(frozen=True)
+class JoinTable:
+    """Stands for a lookup of a join in programs, which outlive it."""
+
+    way: Way
+    name: str | RankTable | None
+
+    def lookup(self) -> ColumnLookup:
+        with self.way.join.lock:
+            return self.way.lookup(self.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnTable
+    from penstock.columns.joining import JoinTable
     from penstock.columns.lowering import Graph
 
 MOST_COMBINATIONS = (1 << 63) - 1
@@ -26,6 +27,14 @@ def combinations(columns: Sequence[ResultColumn]) -> int:
     """How many keys of several columns there may be between their extremes."""
     values = [column.bits.view(np.int64)[column.valid] for column in columns]
     return math.prod(int(each.max()) - int(each.min()) + 1 if len(each) else 1 for each in values)
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """Names a table of the ranks of one of several keys."""
+
+    key: int
+    of_slots: bool
 
 
 @dataclass
@@ -45,11 +54,11 @@ class Ranks:
         keys, numbers = native.place(rows), np.arange(len(different), dtype=np.uint64)
         return Ranks(keys, native.lookup(keys, rows), native.lookup(keys, native.upload(numbers, there)))
 
-    def node(self, graph: Graph, node: int) -> int:
+    def node(self, graph: Graph, node: int, slots: JoinTable, numbers: JoinTable) -> int:
         """The number of a row's value; null where there is none."""
         if not self.keys.in_order:
-            node = graph.add("find", node, number=graph.kept(self.slots), nullable=True)
-        number = graph.kept(self.numbers)
+            node = graph.add("find", node, number=graph.kept(slots), nullable=True)
+        number = graph.kept(numbers)
         return graph.add("lookup", node, number=number, bits=self.keys.low, nullable=True)
 
 
@@ -90,13 +99,20 @@ class KeyPacking:
         packed[valid] = whole.view(np.uint64)
         return KeyPacking(columns, lows, sizes, (packed, valid.astype(np.uint8)), ranks)
 
-    def node(self, graph: Graph, keys: Sequence[Typed]) -> int:
-        """The same of a row; null where the other table cannot have it."""
+    def node(self, graph: Graph, keys: Sequence[Typed], table: Callable[[RankTable], JoinTable]) -> int:
+        """The same of a row; null where the other table cannot have it.
+
+        Args:
+            graph: Where it is added.
+            keys: The row's.
+            table: What stands for tables of ranks in the graph.
+        """
         whole: int | None = None
         parts = zip(keys, self.columns, self.lows, self.sizes, self.ranks, strict=True)
-        for key, column, low, size, ranks in parts:
+        for k, (key, column, low, size, ranks) in enumerate(parts):
             node = key.node if key.type.kind != "string" else _code_there(graph, key, column.type)
-            node = node if ranks is None else ranks.node(graph, node)
+            if ranks is not None:
+                node = ranks.node(graph, node, table(RankTable(k, True)), table(RankTable(k, False)))
             above = graph.add("less_equal", graph.integer(low), node)
             both = graph.add("logic_and", above, graph.add("less_equal", node, graph.integer(low + size - 1)))
             # What is outside is null, so its difference, which may be beyond 64 bits, is none.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from penstock.columns.expressions import (
     Expr,
     aggregates_of,
     as_expr,
+    calls_of,
     columns_of,
     name_of,
 )
@@ -39,6 +40,20 @@ ERRORS = {
 }
 
 
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is computed of each row that meets a query's condition, and how."""
+
+    outputs: Sequence[Expr]
+    typed: list[Typed]
+    program: Program
+    named: list[str]
+    """Columns of the table that it names."""
+
+
 @dataclass(frozen=True)
 class Query:
     """What is asked of a table. Nothing is read before `collect`."""
@@ -55,6 +70,33 @@ class Query:
     """Of `top_k`."""
     limit: int | None = None
     joins: tuple[Join, ...] = ()
+    made: dict[Hashable, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """Programs, and what else another run of it needs again: files do not change while they are open."""
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made for a key before, or is now."""
+        if key not in self.made:
+            self.made[key] = make()
+        found: Made = self.made[key]
+        return found
+
+    def forget(self) -> None:
+        """Lets go of the rows of tables that are joined; another run reads them again."""
+        for join in self.joins:
+            join.forget()
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it has nothing that was found in tables but what lies in `made` and its joins."""
+        given = (
+            *self.results(),
+            *self.keys,
+            *(self.aggregates or ()),
+            *_some(self.condition),
+            *_some(self.having),
+        )
+        calls = (call for each in given for call in calls_of(each))
+        return all(call.name != "printed" for call in calls) and all(join.is_lasting for join in self.joins)
 
     def join(
         self,
@@ -142,17 +184,17 @@ class Query:
 
     def result_column(self, name: str) -> ResultColumn:
         """One column of the result, where it is by row."""
-        return replace(self, outputs=(self._output(name),)).collect().columns[0]
+        alone = self.once(("alone", name), lambda: replace(self, outputs=(self._output(name),)))
+        return alone.collect().columns[0]
 
     def type_of(self, name: str) -> ColumnType:
         """Of a column of the result, where it is by row."""
-        return self.graph().lower(self._output(name)).type
+        return self.once(("type", name), lambda: self.graph().lower(self._output(name)).type)
 
     def kept_column(self, name: str) -> ColumnRows:
         """The same column, in the executor's memory."""
         self.table.check_files()
-        graph = self.graph()
-        program = self.assembled(graph, [graph.lower(self._output(name)).node])
+        program = self._pass([self._output(name)]).program
         kept = self.table.native.select_kept(program.native, program.outputs[0])
         if kept is None:
             self.result_column(name)  # raises what was met
@@ -265,7 +307,7 @@ class Query:
         if self.outputs is not None:
             return self.outputs
         joined = (name for join in self.joins for name in join.names)
-        return tuple(Column(name) for name in (*self.table.columns, *joined))
+        return self.once("results", lambda: tuple(map(Column, (*self.table.columns, *joined))))
 
     def _limited(self, result: Result) -> Result:
         if self.limit is None:
@@ -305,7 +347,7 @@ class Query:
         """The program of the condition, and of values of the rows that meet it."""
         program = assemble(graph, self._condition(graph), nodes)
         if not self.table.zone_maps:
-            program.native["bounds"], program.native["notes"] = [], []
+            program.parts["bounds"], program.parts["notes"] = [], []
         return program
 
     def selected(self, outputs: Sequence[Expr]) -> Result:
@@ -322,16 +364,29 @@ class Query:
         return Result(first.columns + second.columns, second.account)
 
     def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
-        graph = self.graph()
-        typed = [graph.lower(output) for output in outputs]
-        program = self.assembled(graph, [value.node for value in typed])
+        made = self._pass(outputs)
+        program = made.program
         values, valid, native = self.table.native.select(program.native, program.outputs)
-        return _columns_of(outputs, typed, values, valid), self.account(native, *outputs)
+        return _columns_of(outputs, made.typed, values, valid), self.account(native, made.named)
 
-    def account(self, native: dict[str, Any], *outputs: Expr) -> Account:
-        """What a run cost that has read these, keys and aggregates. Raises what rows had wrong."""
+    def _pass(self, outputs: Sequence[Expr]) -> Pass:
+        """Of outputs that the query keeps."""
+
+        def made() -> Pass:
+            graph = self.graph()
+            typed = [graph.lower(output) for output in outputs]
+            program = self.assembled(graph, [value.node for value in typed])
+            return Pass(outputs, typed, program, self.named(*outputs))
+
+        return self.once(tuple(map(id, outputs)), made)
+
+    def named(self, *outputs: Expr) -> list[str]:
+        """The table's columns that these name, keys, aggregates and the condition."""
+        return self.stored_columns(*outputs, *self.of_groups(), *_some(self.condition))
+
+    def account(self, native: dict[str, Any], named: Sequence[str]) -> Account:
+        """What a run cost that has read these columns. Raises what rows had wrong."""
         _raise_errors(native["errors"], self)
-        named = self.stored_columns(*outputs, *self.of_groups(), *_some(self.condition))
         return Account(
             seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
             run_seconds=native["run_seconds"],
@@ -353,7 +408,7 @@ class Query:
             typed = [graph.lower(output) for output in some]
             program = assemble(graph, None, [value.node for value in typed])
             values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
-            account = self.account(native, *some)
+            account = self.account(native, self.named(*some))
             parts += _columns_of(some, typed, values, valid)
         return Result(parts, account)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from penstock.columns.expressions import Column, Expr, name_of
-from penstock.columns.joining import Columns, ResultColumns
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
@@ -69,7 +69,7 @@ class Plan:
     """Columns of the query's result: of the rows that are equal in these the first, DISTINCT ON."""
 
     def collect(self) -> Result:
-        result = self._limited().collect()
+        result = self._limited.collect()
         if self.distinct:
             result = self._named(without_repeats(self._named(result, inside=True)), inside=True)
         if self.ordering.order:
@@ -79,14 +79,22 @@ class Plan:
             result = result.rows_at(first_of_each(Result(keys, result.account)))
         return self.ordering.cut(self._named(result))
 
-    def columns(self) -> Columns:
-        """Of a subquery: not yet read, where each row is one of the table's."""
+    def forget(self) -> None:
+        self.query.forget()
+
+    @property
+    def is_lasting(self) -> bool:
+        return self.query.is_lasting
+
+    def by_row(self) -> Query | None:
+        """The same as a query that gives a row of each of the table's that meets its condition; None: it
+        does not."""
         is_whole = self.ordering.limit is None and not self.ordering.offset
         if not self.query.is_by_row or not is_whole or self.distinct or self.of_each:
-            return ResultColumns(self.collect().columns)
+            return None
         outputs = {name_of(each): each for each in self.query.results()}
         shown = tuple(outputs[inside] for inside, _ in self.shown)
-        return replace(self.query, outputs=shown).join_columns()
+        return replace(self.query, outputs=shown)
 
     def explain(self, analyze: bool = False) -> str:
         return self.query.explain(analyze)
@@ -97,6 +105,7 @@ class Plan:
         shown = [replace(named[name], name=name if inside else to) for name, to in self.shown]
         return Result(shown, result.account)
 
+    @cached_property
     def _limited(self) -> Query:
         """No more rows than are wanted, where that is known before."""
         order, wanted = self.ordering.order, self.ordering.last

@@ -26,7 +26,7 @@ def written_out(node: Node) -> Node:
     for name in ("where", "expressions", "having"):
         given = node.args.get(name)
         for each in given if isinstance(given, list) else [given] if given is not None else []:
-            each.replace(each.transform(_plain))
+            each.replace(each.transform(_plain, copy=False))
     return node
 
 

@@ -115,6 +115,8 @@ class Sources:
         """Of the tables of joins, by these."""
         self._by_all_keys = False
         self._more_keys = False
+        self._tables: dict[int, tuple[Condition, frozenset[str]]] = {}
+        """Of conditions, by id; each is kept."""
 
     def column(self, node: Node) -> Expr | None:
         """The query's column that a name stands for; None: it is no name."""
@@ -202,9 +204,10 @@ class Sources:
             waiting.remove(ready)
         for condition in rest:
             query = self._filtered(query, condition, self.translate)
+        graph = query.graph()
         for join in query.joins:
-            join.lower(query.graph(), join.other_keys[0])
-        return replace(query, joins=with_first(query.joins, self._rows, query.graph()))
+            join.met(graph)
+        return replace(query, joins=with_first(query.joins, self._rows, graph))
 
     def _imply(self, condition: Node, sources: Sequence[Source]) -> None:
         """Conditions of tables alone that one of several tables implies: each of its cases has one."""
@@ -244,18 +247,23 @@ class Sources:
             of = self.tables_of(other)
             is_key = kind_of(mine) == "Column" and self.tables_of(mine) == {source.alias}
             if is_key and len(of) == 1 and source.alias not in of and of <= set(plain):
-                return source, plain[of.pop()], about[0], mine, other
+                return source, plain[next(iter(of))], about[0], mine, other
         return None
 
-    def tables_of(self, condition: Condition) -> set[str]:
+    def tables_of(self, condition: Condition) -> frozenset[str]:
         """The tables that an expression names columns of; of IN with a subquery what stands before it."""
+        if id(condition) not in self._tables:
+            self._tables[id(condition)] = condition, self._find_tables(condition)
+        return self._tables[id(condition)][1]
+
+    def _find_tables(self, condition: Condition) -> frozenset[str]:
         nodes = condition.keys if isinstance(condition, Membership) else [condition]
         found: set[str] = set()
         for column in (each for node in nodes for each in columns_in(node)):
             name, table = column.name.lower(), column.table.lower()
             owners = [s.alias for s in self.all if name in s.names and s.is_meant(column)]
             found.update(owners if len(owners) == 1 else {table} if table else owners)
-        return found
+        return frozenset(found)
 
     @staticmethod
     def _pool(source: Source, rest: list[Condition]) -> list[Condition]:

@@ -7,12 +7,15 @@ that are about one of them alone met before. ORDER BY and LIMIT are done with th
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from penstock.columns.joining import Columns, How, KeyTypeError, RepeatedKeyError, ResultColumns
+from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
 from penstock.columns.statement_rewriting import other_way_round, with_merged_subquery
@@ -56,11 +59,17 @@ def sql(statement: str, /, **tables: Any) -> Result:
         KeyError: A table or column that there is not.
         ImportError: sqlglot is not installed.
     """
-    return planned(statement, tables).collect()
+    known = prepared_plans.take(statement, tables)
+    if known is None or not known.is_current():
+        weak = {n: weakref.proxy(each) if isinstance(each, Table) else each for n, each in tables.items()}
+        known = prepared(statement, weak)
+    result = result_of(known.plan)
+    prepared_plans.give(statement, tables, known)
+    return result
 
 
-def planned(statement: str, tables: dict[str, Any]) -> Plan | SetPlan:
-    """What a statement comes to."""
+def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
+    """The plan of a statement, whose subqueries have run."""
     try:
         import sqlglot
     except ImportError:
@@ -75,7 +84,8 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan | SetPlan:
             raise ValueError(
                 f"sql: there {'is no statement' if not count else f'are {count} statements'}: give one"
             )
-        return _Planner({name.lower(): each for name, each in tables.items()}).plan(parsed[0])
+        planner = _Planner({name.lower(): each for name, each in tables.items()})
+        return Prepared(planner.plan(parsed[0]), planner.shared.subqueries)
     except sqlglot.errors.ParseError as problem:
         at = problem.errors[0] if problem.errors else {}
         why = str(at.get("description") or problem).splitlines()[0].partition(" but got <Token")[0]
@@ -106,16 +116,33 @@ class SetPlan:
         result = combined(self.first.collect(), self.second.collect(), self.what, self.every)
         return self.ordering.applied(result)
 
+    @property
+    def is_lasting(self) -> bool:
+        return self.first.is_lasting and self.second.is_lasting
+
+    def forget(self) -> None:
+        self.first.forget()
+        self.second.forget()
+
     def explain(self, analyze: bool = False) -> str:
         what = f"{self.what}{' ALL' if self.every else ''} with"
         return "\n".join([self.first.explain(analyze), what, self.second.explain(analyze)])
 
 
+@dataclass
+class _Shared:
+    """What the planners of a statement and of its subqueries have together."""
+
+    opened: dict[int, tuple[Any, Table]] = field(default_factory=dict)
+    """What is no table yet, by its id."""
+    subqueries: list[tuple[Runnable, Result]] = field(default_factory=list)
+    """Those that have run."""
+
+
 class _Planner:
-    def __init__(self, tables: dict[str, Any], opened: dict[int, tuple[Any, Table]] | None = None) -> None:
+    def __init__(self, tables: dict[str, Any], shared: _Shared | None = None) -> None:
         self.tables = tables
-        self.opened = {} if opened is None else opened
-        """What is no table yet, by its id."""
+        self.shared = shared or _Shared()
         self.answers: dict[int, tuple[Node, Result]] = {}
         """Of subqueries, by their nodes, which are kept."""
         self.derived: dict[int, tuple[Node, Table]] = {}
@@ -139,17 +166,21 @@ class _Planner:
         tables = self.tables
         for each in node.expressions:
             check_parts(each, {"this", "alias"})
-            result = _Planner(tables, self.opened).plan(each.this).collect()
+            result = self._run(_Planner(tables, self.shared).plan(each.this))
             tables = {**tables, each.alias.lower(): _called(each, result, self._renamed(each))}
-        return _Planner(tables, self.opened)
+        return _Planner(tables, self.shared)
+
+    def _run(self, plan: Plan | SetPlan) -> Result:
+        result = result_of(plan)
+        self.shared.subqueries.append((plan, result))
+        return result
 
     def plan_without(self, node: Node) -> Plan | SetPlan:
         """What is behind WITH."""
         if kind_of(node) in SETS:
             return self._sets(node)
         check_parts(node, PARTS_OF_SELECT)
-        whole = written_out(node.copy())
-        node = with_merged_subquery(whole.copy())
+        as_given, node = node, with_merged_subquery(written_out(node.copy()))
         sources = self._sources(node)
         with_aliases(node, sources)
         subqueries = Subqueries(self, sources)
@@ -166,7 +197,7 @@ class _Planner:
         try:
             return select.plan()
         except RepeatedKeyError:
-            turned = other_way_round(whole, sources)
+            turned = other_way_round(written_out(as_given.copy()), sources)
             if turned is None:
                 raise
             return self.plan_without(turned)
@@ -182,12 +213,13 @@ class _Planner:
 
     def result(self, node: Node) -> Result:
         if id(node) not in self.answers:
-            self.answers[id(node)] = (node, _Planner(self.tables, self.opened).plan(node).collect())
+            self.answers[id(node)] = (node, self._run(_Planner(self.tables, self.shared).plan(node)))
         return self.answers[id(node)][1]
 
     def columns(self, node: Node) -> Columns:
-        plan = _Planner(self.tables, self.opened).plan(node)
-        return plan.columns() if isinstance(plan, Plan) else ResultColumns(plan.collect().columns)
+        plan = _Planner(self.tables, self.shared).plan(node)
+        rows = plan.by_row() if isinstance(plan, Plan) else None
+        return ResultColumns(self._run(plan).columns) if rows is None else rows.join_columns()
 
     def names(self, select: Node) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
@@ -227,7 +259,7 @@ class _Planner:
         columns = self._renamed(node)
         if kind_of(node) == "Subquery" or is_values:
             if id(node) not in self.derived:
-                result = _Planner(self.tables, self.opened).plan(node if is_values else node.this).collect()
+                result = self._run(_Planner(self.tables, self.shared).plan(node if is_values else node.this))
                 self.derived[id(node)] = (node, open_table(_called(node, result, columns), executor="auto"))
             return name, self.derived[id(node)][1]
         if columns:
@@ -239,9 +271,9 @@ class _Planner:
         given = self.tables[key]
         if isinstance(given, Table):
             return name, given
-        if id(given) not in self.opened:
-            self.opened[id(given)] = (given, open_table(given))
-        return name, self.opened[id(given)][1]
+        if id(given) not in self.shared.opened:
+            self.shared.opened[id(given)] = (given, open_table(given))
+        return name, self.shared.opened[id(given)][1]
 
     @staticmethod
     def _renamed(node: Node) -> list[str]:

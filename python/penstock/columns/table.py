@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,7 @@ class Table:
         self.compiler: QueryCompiler | None = None
         """Of its queries, on a GPU."""
         self._closed = False
+        self._paths = {piece.path: Path(piece.path) for column in layout.columns for piece in column.pieces}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
@@ -148,9 +150,12 @@ class Table:
         return compiler
 
     def _stamped(self) -> dict[str, tuple[int, int, int]]:
-        paths = {piece.path for column in self.layout.columns for piece in column.pieces}
-        stats = {path: Path(path).stat() for path in paths if Path(path).exists()}
-        return {path: (each.st_ino, each.st_size, each.st_mtime_ns) for path, each in stats.items()}
+        stamps = {}
+        for name, path in self._paths.items():
+            with contextlib.suppress(FileNotFoundError):
+                found = path.stat()
+                stamps[name] = found.st_ino, found.st_size, found.st_mtime_ns
+        return stamps
 
     def check_files(self) -> None:
         """Refuses files that have changed since they were opened: layout and zone maps are of what they had.

@@ -1,0 +1,118 @@
+"""Statements that have run, kept with their plans: planned once, run again with what lies in the tables.
+
+A kept plan holds no table: those of its statement stand in it as weak references, and a run of the same
+statement brings them. Nor does it hold rows of tables that are joined. Results of subqueries are kept, since
+the plan is made with them; a run finds them again, and where one differs, the statement is planned anew.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.columns.results import Result
+from penstock.columns.table import Table
+
+MOST_PLANS = 64
+MOST_BYTES = 64 << 20
+"""Of results of subqueries, of all plans together."""
+
+
+class Runnable(Protocol):
+    """A plan."""
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether another run finds all that it was made with in its tables."""
+
+    def collect(self) -> Result: ...
+
+    def explain(self, analyze: bool = False) -> str: ...
+
+    def forget(self) -> None:
+        """Lets go of rows of tables that are joined."""
+
+
+@dataclass
+class Prepared:
+    """A plan, and the subqueries whose results it was made with, in the order in which they ran."""
+
+    plan: Runnable
+    subqueries: list[tuple[Runnable, Result]]
+    tables: dict[str, weakref.ref[Table]] = field(default_factory=dict)
+
+    def is_current(self) -> bool:
+        """Whether the subqueries' results are what they were: sums of floating-point numbers may not be."""
+        return all(_same(result_of(plan), result) for plan, result in self.subqueries)
+
+    def nbytes(self) -> int:
+        columns = [column for _, result in self.subqueries for column in result.columns]
+        return sum(column.bits.nbytes + column.valid.nbytes for column in columns)
+
+    def is_lasting(self) -> bool:
+        return all(plan.is_lasting for plan in (self.plan, *(each for each, _ in self.subqueries)))
+
+
+def result_of(plan: Runnable) -> Result:
+    """The result of a plan that does not run again before others have."""
+    try:
+        return plan.collect()
+    finally:
+        plan.forget()
+
+
+class PreparedPlans:
+    """Of this process, by statement and tables. One thread at a time has a plan."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Any, Prepared] = OrderedDict()
+
+    def take(self, statement: str, tables: Mapping[str, Any]) -> Prepared | None:
+        """The plan of a statement, which is the caller's then."""
+        with self._lock:
+            found = self._kept.pop(_key(statement, tables), None)
+        if found is None or any(ref() is not tables[name] for name, ref in found.tables.items()):
+            return None
+        return found
+
+    def give(self, statement: str, tables: Mapping[str, Any], prepared: Prepared) -> None:
+        """Keeps a plan that has run, if all tables are open ones, and it is not too large."""
+        if not all(isinstance(each, Table) for each in tables.values()) or not prepared.is_lasting():
+            return
+        prepared.tables = {name: weakref.ref(table) for name, table in tables.items()}
+        with self._lock:
+            self._kept[_key(statement, tables)] = prepared
+            while len(self._kept) > MOST_PLANS or self._bytes() > MOST_BYTES:
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Lets go of all plans."""
+        with self._lock:
+            self._kept.clear()
+
+    def _bytes(self) -> int:
+        return sum(each.nbytes() for each in self._kept.values())
+
+
+def _key(statement: str, tables: Mapping[str, Any]) -> Any:
+    """The day is one of a statement's values."""
+    return (statement, datetime.date.today(), *((name, id(table)) for name, table in tables.items()))
+
+
+def _same(mine: Result, other: Result) -> bool:
+    """Whether two results of one plan have the same rows."""
+    return all(
+        a.type == b.type and np.array_equal(a.bits, b.bits) and np.array_equal(a.valid, b.valid)
+        for a, b in zip(mine.columns, other.columns, strict=True)
+    )
+
+
+prepared_plans = PreparedPlans()
