@@ -11,7 +11,7 @@ import numpy as np
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
-    from penstock.columns.joining import Join, JoinTable
+    from penstock.columns.joining import Join, JoinTable, Way
 
 INT64 = range(-(1 << 63), 1 << 63)
 
@@ -53,6 +53,8 @@ class Values:
     tables: list[Any] = field(default_factory=list)
     joins: tuple[Join, ...] = ()
     numbers_of_kept: dict[Any, int] = field(default_factory=dict)
+    keys: dict[Join, tuple[int, Way]] = field(default_factory=dict)
+    """A row's key of each join, and the way to the other table's rows by it."""
 
     def add(
         self,

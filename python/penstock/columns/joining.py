@@ -195,7 +195,12 @@ class Join:
         self.other.forget()
 
     def _key(self, graph: Graph) -> tuple[int, Way]:
-        """A row's key as one value, and the way to the other table's rows by it."""
+        """See `Values.keys`."""
+        if self not in graph.keys:
+            graph.keys[self] = self._find_key(graph)
+        return graph.keys[self]
+
+    def _find_key(self, graph: Graph) -> tuple[int, Way]:
         given = [graph.lower(key) for key in self.keys]
         kinds = [self._kind(*each) for each in zip(self.keys, given, self.other_keys, strict=True)]
         keys = [own_key(graph, key, kind) for key, kind in zip(given, kinds, strict=True)]

@@ -300,15 +300,21 @@ class Select:
         return self._texts[id(node)][1]
 
     def _written(self, node: Node) -> str:
-        def resolved(part: Node) -> Node:
-            inside = part.find_ancestor(expressions().Query) is not None
-            if inside or kind_of(part) != "Column" or not self.sources.has_column(part):
-                return part
+        def name(part: Node) -> str | None:
+            """Of the query's column that it is."""
+            if kind_of(part) != "Column" or not self.sources.has_column(part):
+                return None
             found = self.sources.column(part)
             assert isinstance(found, Column)
-            return expressions().column(found.name, quoted=True)
+            return found.name
 
-        return str(node.unnest().transform(resolved).sql(dialect="duckdb"))
+        def resolved(part: Node) -> Node:
+            found = name(part) if part.find_ancestor(expressions().Query) is None else None
+            return part if found is None else expressions().column(found, quoted=True)
+
+        whole = node.unnest()
+        alone = name(whole)
+        return str(whole.transform(resolved).sql(dialect="duckdb")) if alone is None else f'"{alone}"'
 
 
 def _ordered(node: Node) -> list[Node]:
