@@ -40,6 +40,8 @@ class RepeatedKeyError(ValueError):
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: make its keys unique with group_by(), or join the other way round")
         self.what = what
+        self.tables: tuple[set[str], str] | None = None
+        """Of a statement: those that the key is of, and the other, as it names them."""
 
 
 class KeyTypeError(TypeError):

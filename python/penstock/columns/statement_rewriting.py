@@ -9,6 +9,8 @@ from penstock.columns.statement_sources import Source
 
 PLAIN = {"expressions", "from_", "joins", "where", "kind"}
 """Parts of a SELECT whose rows are those of its tables."""
+OUTER = ("RIGHT", "FULL")
+"""Sides of joins that become tables of pairs before others are joined."""
 
 
 def shown_name(node: Node) -> str:
@@ -40,9 +42,10 @@ def with_merged_subquery(node: Node) -> Node:
         or "" in items
         or any(each.find(known.AggFunc, known.Star, known.Query) for each in select.expressions)
         or any(each.find(known.Star) and not each.find(known.Count) for each in node.expressions)
-        or any(part.find(known.Query) for name, part in _parts(node) if name != "from_")
+        or any(part.find(known.Query) for name, part in parts_of(node) if name != "from_")
         or any(column.name.lower() not in items for column in _columns(node))
         or inner.alias_column_names
+        or any(join.side in OUTER for join in select.args.get("joins") or ())
     ):
         return node
     _replace_columns(node, lambda column: known.Paren(this=items[column.name.lower()].copy()))
@@ -53,7 +56,7 @@ def with_merged_subquery(node: Node) -> Node:
     return node
 
 
-def _parts(node: Node) -> list[tuple[str, Node]]:
+def parts_of(node: Node) -> list[tuple[str, Node]]:
     return [
         (name, each)
         for name, value in node.args.items()
@@ -66,7 +69,7 @@ def _columns(node: Node) -> list[Node]:
     """What a SELECT names, but for what ORDER BY and HAVING name of its results."""
     called = {each.alias.lower() for each in node.expressions if kind_of(each) == "Alias"}
     found = []
-    for name, part in _parts(node):
+    for name, part in parts_of(node):
         of = columns_in(part) if name not in ("from_", "joins") else ()
         found += [c for c in of if name not in ("order", "having") or c.table or c.name.lower() not in called]
     return found
@@ -94,7 +97,7 @@ def other_way_round(node: Node, sources: list[Source]) -> Node | None:
     whole = len(sources) == 2 and [source.how for source in sources] == ["inner", "left"]
     if not whole or any(source.table is None or source.using for source in sources):
         return None
-    if any(part.find(known.Query) for name, part in _parts(node) if name not in ("from_", "joins")) or any(
+    if any(part.find(known.Query) for name, part in parts_of(node) if name not in ("from_", "joins")) or any(
         each.find(known.Star) and not each.find(known.Count) for each in node.expressions
     ):
         return None

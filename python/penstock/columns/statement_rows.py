@@ -45,7 +45,7 @@ def without_repeats(result: Result) -> Result:
 
 def first_of_each(result: Result) -> npt.NDArray[np.int64]:
     """Numbers of the rows that none before is equal to."""
-    _, first = np.unique(_numbers(result), return_index=True)
+    _, first = np.unique(row_numbers(result), return_index=True)
     return np.sort(first)
 
 
@@ -54,7 +54,7 @@ def combined(first: Result, second: Result, what: str, every: bool) -> Result:
     both = stacked(first, second, what)
     if what == "UNION":
         return both if every else without_repeats(both)
-    numbers = _numbers(both)
+    numbers = row_numbers(both)
     mine, theirs = numbers[: first.row_count], numbers[first.row_count :]
     before = _before(mine)
     here = np.flatnonzero(before == 0) if not every else np.arange(len(mine))
@@ -72,7 +72,7 @@ def _before(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return before
 
 
-def _numbers(result: Result) -> npt.NDArray[np.int64]:
+def row_numbers(result: Result) -> npt.NDArray[np.int64]:
     """Of each row, alike where rows are; nulls are equal, and so are zeros and what is no number."""
     whole = np.zeros(result.row_count, np.int64)
     for column in result.columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from penstock.columns.types import INTEGER
 
 ONE_ROW = "the only row"
 UNCONNECTED = "it has no key that is equal to one of the tables before"
+MIXED = "behind ON of this join there are equal keys, and conditions of its table"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,14 @@ class UnconnectedError(ValueError):
     """A table has no key that is equal to one of the tables before."""
 
 
+class MixedConditionError(ValueError):
+    """A join has a condition behind ON that is about other tables, too, and no equal key."""
+
+    def __init__(self, what: str, source: Source) -> None:
+        super().__init__(what)
+        self.source = source
+
+
 @dataclass
 class Source:
     """A table that FROM names."""
@@ -57,7 +66,8 @@ class Source:
     table: Table | None
     """None: it stands for a subquery."""
     node: Node
-    how: How = "inner"
+    how: How | Literal["right", "full"] = "inner"
+    """A right or full join becomes a table of pairs before others are joined."""
     on: list[Node] = field(default_factory=list)
     """Conditions behind ON and of USING."""
     using: set[str] = field(default_factory=set)
@@ -113,6 +123,8 @@ class Sources:
         self._subquery = subquery
         self._rows: dict[int, int] = {}
         """Of the tables of joins, by these."""
+        self._joined_tables: dict[int, tuple[set[str], str]] = {}
+        """Those that a join's keys are of, and its own."""
         self._by_all_keys = False
         self._more_keys = False
         self._tables: dict[int, tuple[Condition, frozenset[str]]] = {}
@@ -206,7 +218,11 @@ class Sources:
             query = self._filtered(query, condition, self.translate)
         graph = query.graph()
         for join in query.joins:
-            join.met(graph)
+            try:
+                join.met(graph)
+            except RepeatedKeyError as problem:
+                problem.tables = self._joined_tables.get(id(join))
+                raise
         return replace(query, joins=with_first(query.joins, self._rows, graph))
 
     def _imply(self, condition: Node, sources: Sequence[Source]) -> None:
@@ -312,8 +328,12 @@ class Sources:
                 low: name if name not in taken else f"{name} of {source.alias}" for low, name in names.items()
             }
         inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
+        assert source.how != "right"
+        assert source.how != "full"
         join = Join(tuple(left), columns, tuple(right), source.how, inside)
         self._rows[id(join)] = source.rows
+        before = set().union(*(self.tables_of(other) for _, _, other in keys))
+        self._joined_tables[id(join)] = (before, source.alias)
         return replace(query, joins=(*query.joins, join))
 
     def _where_met(self, source: Source, pool: list[Condition], key: Expr) -> Expr:
@@ -339,7 +359,7 @@ class Sources:
         for each in source.filters:
             if self.tables_of(each) != {source.alias}:
                 node = each.node if isinstance(each, Membership) else each
-                refuse(node, "behind ON of this join there are equal keys, and conditions of its table")
+                raise MixedConditionError(sentence(node, MIXED), source)
             small = self._filtered(small, each, Translator(own))
         for inner, mine, other in source.nested:
             key = (inner.names[mine.name.lower()],)

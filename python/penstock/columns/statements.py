@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.columns.joining import Columns, How, KeyTypeError, RepeatedKeyError, ResultColumns
+from penstock.columns.joining import Columns, KeyTypeError, RepeatedKeyError, ResultColumns
 from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
-from penstock.columns.statement_rewriting import other_way_round, with_merged_subquery
+from penstock.columns.statement_pairs import Pairs, chain
+from penstock.columns.statement_rewriting import OUTER, other_way_round, with_merged_subquery
 from penstock.columns.statement_rows import combined
 from penstock.columns.statement_select import Ordering, Plan, Select
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
-from penstock.columns.statement_sources import Source, Sources, used
+from penstock.columns.statement_sources import MixedConditionError, Source, Sources, used
 from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.table import Table, open_table
 
@@ -32,8 +33,9 @@ PARTS_OF_SELECT = {
 }  # fmt: skip
 SETS = {"Union": "UNION", "Except": "EXCEPT", "Intersect": "INTERSECT"}
 PARTS_OF_SETS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
-HOWS: dict[str, How] = {
+HOWS: dict[str, Any] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "LEFT OUTER": "left",
+    "RIGHT": "right", "RIGHT OUTER": "right", "FULL": "full", "FULL OUTER": "full",
     "CROSS": "inner", "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
 }  # fmt: skip
 
@@ -170,7 +172,7 @@ class _Planner:
             tables = {**tables, each.alias.lower(): _called(each, result, self._renamed(each))}
         return _Planner(tables, self.shared)
 
-    def _run(self, plan: Plan | SetPlan) -> Result:
+    def _run(self, plan: Runnable) -> Result:
         result = result_of(plan)
         self.shared.subqueries.append((plan, result))
         return result
@@ -180,7 +182,26 @@ class _Planner:
         if kind_of(node) in SETS:
             return self._sets(node)
         check_parts(node, PARTS_OF_SELECT)
-        as_given, node = node, with_merged_subquery(written_out(node.copy()))
+        written = written_out(node.copy())
+        joins = written.args.get("joins") or ()
+        outer = next((k for k, join in enumerate(joins) if join.side in OUTER), None)
+        if outer is not None:
+            sources = self._sources(written)
+            return self._of_pairs(written, sources, chain(sources, outer + 1), sources[outer + 1])
+        try:
+            return self._select(with_merged_subquery(written.copy()))
+        except RepeatedKeyError as problem:
+            return self._of_many(written, problem)
+        except MixedConditionError as problem:
+            if problem.source.how != "left":
+                raise
+            if not joins:
+                return self._select(written)  # of a subquery, which has that join
+            sources = self._sources(written)
+            number = next(k for k, source in enumerate(sources) if source.alias == problem.source.alias)
+            return self._of_pairs(written, sources, chain(sources, number), sources[number])
+
+    def _select(self, node: Node) -> Plan:
         sources = self._sources(node)
         with_aliases(node, sources)
         subqueries = Subqueries(self, sources)
@@ -193,14 +214,33 @@ class _Planner:
                 made = [(subqueries.selected if of is given else subqueries.replaced)(each) for each in of]
                 (node if part == "expressions" else given).set("expressions", made)
         subqueries.check_having(node.args.get("having"))
-        select = Select(node, Sources(sources, self.result), conditions)
-        try:
-            return select.plan()
-        except RepeatedKeyError:
-            turned = other_way_round(written_out(as_given.copy()), sources)
-            if turned is None:
-                raise
+        return Select(node, Sources(sources, self.result), conditions).plan()
+
+    def _of_many(self, node: Node, problem: RepeatedKeyError) -> Plan | SetPlan:
+        """A SELECT in which rows of a table meet more than one of another's."""
+        if not node.args.get("joins"):
+            return self._select(node)  # of a subquery, which has that join
+        sources = self._sources(node)
+        turned = other_way_round(node, sources)
+        if turned is not None:
             return self.plan_without(turned)
+        if problem.tables is None:
+            raise problem
+        before, alias = problem.tables
+        second = next(source for source in sources if source.alias == alias)
+        first = [source for source in sources if source.alias in before]
+        if second.how != "inner" or len(first) != 1 or first[0].how != "inner":
+            first = chain(sources, sources.index(second))
+        return self._of_pairs(node, sources, first, second)
+
+    def _of_pairs(
+        self, node: Node, sources: list[Source], first: list[Source], second: Source
+    ) -> Plan | SetPlan:
+        alias = f"pairs {len(self.tables)}"
+        pairs = Pairs(node, sources, first, second, alias)
+        result = self._run(pairs.plan(self))
+        tables = {**self.tables, alias: open_table(result, executor="auto")}
+        return _Planner(tables, self.shared).plan_without(pairs.statement())
 
     def _sets(self, node: Node) -> SetPlan:
         what = SETS[kind_of(node)]
@@ -239,7 +279,7 @@ class _Planner:
             if how not in HOWS or set(join.args) - {"this", "side", "kind", "on", "using"} & {
                 part for part, value in join.args.items() if value
             }:
-                refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON or USING")
+                refuse(join, "joins are INNER, LEFT, RIGHT, FULL, SEMI or ANTI, with ON or USING")
             source = Source(*self._table(join.this), join, HOWS[how])
             source.on = conjuncts(join.args.get("on"))
             for name in join.args.get("using") or ():

@@ -1,0 +1,44 @@
+"""Joins in which a row meets any number of others: what is refused, and what runs again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.columns import open_table, sql
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def opened(**columns: Any) -> Any:
+    return open_table({name: np.array(values) for name, values in columns.items()}, executor="cpu")
+
+
+def test_more_pairs_than_memory_has_room_for_are_refused() -> None:
+    table = open_table({"k": np.zeros(1 << 22, np.int64), "v": np.arange(1 << 22)}, executor="cpu")
+    with pytest.raises(ValueError, match=f"a join has {1 << 44} rows, and memory has room for"):
+        sql("SELECT sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k", t=table)
+
+
+def test_keys_of_types_that_do_not_go_together_are_refused() -> None:
+    table = opened(k=[1, 1], s=["a", "b"])
+    with pytest.raises(ValueError, match="a join: column key 0 is int64 and string: cast one"):
+        sql("SELECT count(*) FROM t a FULL JOIN t b ON a.k = b.s", t=table)
+
+
+def test_a_plan_with_pairs_runs_again() -> None:
+    table = opened(k=[1, 1, 2], v=[1, 2, 3])
+    statement = "SELECT a.v, b.v AS w FROM t a JOIN t b ON a.k = b.k WHERE a.v <= b.v ORDER BY 1, 2"
+    assert [sql(statement, t=table).rows() for _ in range(3)] == [[(1, 1), (1, 2), (2, 2), (3, 3)]] * 3
+
+
+def test_explain_names_both_sides() -> None:
+    from penstock.columns.statements import prepared
+
+    table = opened(k=[1, 1, 2], v=[1, 2, 3])
+    (pairs, _), *_ = prepared("SELECT sum(a.v) FROM t a JOIN t b ON a.k = b.k", {"t": table}).subqueries
+    assert pairs.explain().count("table ") == 2
+    assert "inner join, in memory, with" in pairs.explain()
