@@ -17,6 +17,7 @@ import numpy as np
 from penstock.columns.joining import Columns, KeyTypeError, RepeatedKeyError, ResultColumns
 from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
 from penstock.columns.results import Result
+from penstock.columns.statement_grouping_sets import by_sets, has_sets
 from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
 from penstock.columns.statement_pairs import Pairs, chain
 from penstock.columns.statement_rewriting import OUTER, other_way_round, with_merged_subquery
@@ -183,6 +184,8 @@ class _Planner:
             return self._sets(node)
         check_parts(node, PARTS_OF_SELECT)
         written = written_out(node.copy())
+        if has_sets(written):
+            return self.plan_without(by_sets(written, self.names(written)))
         joins = written.args.get("joins") or ()
         outer = next((k for k, join in enumerate(joins) if join.side in OUTER), None)
         if outer is not None:
