@@ -7,8 +7,8 @@ from the cache. `kernel.launch`: host time of a launch over an array and a tenso
 beside cuLaunchKernel with packed parameters; `added_us` is what Python adds, which is to stay within
 `most_added_us`. `kernel.hits`, `kernel.half`, `kernel.mixed`, `kernel.lines`: random 8-byte reads that hit;
 with a cache of three quarters and of an eighth of the file; whole 4 KiB lines that miss. `kernel.compute`:
-GB/s of cuda.compute's `reduce_into` over a file twice the cache, where cuda-cccl is installed, beside the best
-of `penstock reduce`, a[i] by each thread (naive) or lines by groups. Other baselines are
+GB/s of cuda.compute's `reduce_into` over a file twice the cache, where cuda-cccl is installed, beside the
+best of `penstock reduce`, a[i] by each thread (naive) or lines by groups. Other baselines are
 kernels of kernels/own_kernels_built_in.cu, compiled ahead of time and launched over the same array; built, in
 the checkout, by
 
@@ -23,9 +23,9 @@ Sums are compared. Default options but for the cache's size.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
+import runpy
 import shutil
 import statistics
 import subprocess
@@ -207,14 +207,11 @@ class Bench:
         except ImportError:
             print("kernel.compute is left out: cuda-cccl is not installed", flush=True)
             return
-        spec = importlib.util.spec_from_file_location("elements_of", EXAMPLE)
-        assert spec is not None and spec.loader is not None
-        example = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(example)
+        elements_of = runpy.run_path(str(EXAMPLE))["elements_of"]
         cache = "1GiB"
         out, none = torch.zeros(1, dtype=torch.uint64, device="cuda"), np.zeros(1, np.uint64)
         with penstock.open(path, placement="storage", cache=cache) as array:
-            elements = example.elements_of(array, "unsigned long long", cuda.compute.types.uint64)
+            elements = elements_of(array, "unsigned long long", cuda.compute.types.uint64)
             wanted = {"d_in": elements, "d_out": out, "op": cuda.compute.OpKind.PLUS, "h_init": none}
             begin = time.perf_counter()
             summed = cuda.compute.make_reduce_into(**wanted)

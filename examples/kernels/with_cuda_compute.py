@@ -5,6 +5,7 @@ python examples/kernels/with_cuda_compute.py FILE.npy       float32, of any size
 
 import struct
 import sys
+from typing import Any
 
 import numpy as np
 import penstock
@@ -31,8 +32,8 @@ extern "C" __device__ void element(void* state, void* number, void* result) {
 """
 
 
-def elements_of(array, name, value_type):
-    """An iterator over them. `name`: of their type in C++, `value_type`: of cuda.compute's types, the same."""
+def elements_of(array: penstock.Array, name: str, value_type: Any) -> TransformIterator:
+    """An iterator over them. `name`: of their type in C++, `value_type`: the same of cuda.compute's types."""
     device = Device()
     device.set_current()
     options = ProgramOptions(
@@ -54,7 +55,7 @@ def elements_of(array, name, value_type):
     return TransformIterator(CountingIterator(np.uint64(0)), read, value_type)
 
 
-def main(path):
+def main(path: str) -> None:
     with penstock.open(path, placement="storage", cache="16MiB") as array:
         elements = elements_of(array, "float", types.float32)
         count, none = array.nbytes // 4, np.zeros(1)
