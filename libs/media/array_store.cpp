@@ -12,6 +12,7 @@ namespace {
 
 constexpr u64 copy_bytes = 4 << 20;  // that the host moves at once
 constexpr u32 queues_of_cuda = 8;    // of an array on a drive, beside those of the cache
+constexpr u32 modelled_queues = 32;  // of a cache on a GPU, on each drive: all have 1024 together
 constexpr u32 queue_depth = 128;
 
 }  // namespace
@@ -64,7 +65,7 @@ void array_store::add_modelled(progress_fn const& progress) {
 void array_store::add_devices() {
   const bool cuda = on_.kind() == executor_kind::cuda;
   const u32 queues = cuda ? queues_of_cuda : on_.units();
-  u32 next = 1 + std::max(options_.cache_queues, cuda ? cuda_cache_queues : on_.units());
+  u32 next = 1 + (cache_queues() != 0 ? cache_queues() : on_.units());
   std::vector<block_device_view> views;
   for (auto const& spaces : spaces_) {
     for (u32 d = 0; d < drives_.size(); ++d) {
@@ -80,6 +81,11 @@ void array_store::add_devices() {
   }
   views_ = {on_.memory(), memory_kind::local, views.size()};
   views_.write(views);
+}
+
+u32 array_store::cache_queues() const {
+  if (options_.cache_queues != 0) return options_.cache_queues;
+  return modelled() && on_.kind() == executor_kind::cuda ? modelled_queues : 0;
 }
 
 std::string array_store::engine() const { return modelled() ? "model server" : files_->engine(); }

@@ -17,9 +17,6 @@
 
 namespace penstock::media {
 
-/// Of a cache on a GPU over arrays on drives, on each drive, where its options say no number; the queues of the arrays follow.
-inline constexpr u32 cuda_cache_queues = 32;
-
 struct array_store_options {
   std::string media = "file";  ///< or the preset of a modelled drive
   u32 drives = 1;              ///< modelled
@@ -59,6 +56,8 @@ class array_store {
 
   /// For a cache over the arrays, in their order. One at a time: its queues are the first of the controllers.
   std::vector<dataset_spec> datasets() const;
+  /// Queues of such a cache on each drive, as its options are to have them; 0: it takes one for each unit by itself.
+  u32 cache_queues() const;
   /// Byte of element 0 of an array in its dataset.
   u64 origin(u32 array) const { return modelled() ? 0 : arrays_[array].file.origin; }
   /// For kernels without a cache. REQUIRES: not replicated.

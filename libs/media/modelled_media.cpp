@@ -27,7 +27,7 @@ modelled_media::modelled_media(executor& on, std::vector<graph::array_place cons
   media.cache_queues = options.queues;
   store_ = std::make_unique<array_store>(on, media, files, options.progress);
   cache_options with = cache_options_of(options, options.cache_bytes);
-  if (with.queues == 0 && on.kind() == executor_kind::cuda) with.queues = cuda_cache_queues;
+  with.queues = store_->cache_queues();
   cache_ = std::make_unique<line_cache>(on, store_->datasets(), with);
 }
 

@@ -172,11 +172,12 @@ media::array_store_options media_of(regular_options const& options) {
   return media;
 }
 
-cache_options cache_of(executor const& on, regular_options const& options, u64 data_bytes) {
+cache_options cache_of(executor const& on, media::array_store const& store, regular_options const& options, u64 data_bytes) {
   const u64 least = on.kind() == executor_kind::cuda ? least_cache_bytes_cuda : least_cache_bytes;
   cache_options cache;
   cache.bytes = options.cache_bytes != 0 ? options.cache_bytes : std::max(least, data_bytes / 8);
   cache.line_bytes = options.line_bytes;
+  cache.queues = store.cache_queues();
   cache.directory = media::parse_directory(options.directory);
   cache.write_back.most_dirty = most_dirty;
   return cache;

@@ -86,7 +86,7 @@ void check_options(regular_options const& options);
 std::vector<std::string> cached_ways(regular_options const& options);
 std::unique_ptr<executor> open_executor_for(regular_options const& options);
 media::array_store_options media_of(regular_options const& options);
-cache_options cache_of(executor const& on, regular_options const& options, u64 data_bytes);
+cache_options cache_of(executor const& on, media::array_store const& store, regular_options const& options, u64 data_bytes);
 std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, media::number_type type,
                                              u64 data_bytes, cache_options const& cache, std::string const& engine);
 

@@ -135,7 +135,7 @@ class contest {
   }
 
   void measure() {
-    cache_ = cache_of(on_, what_.options, what_.file.data_bytes());
+    cache_ = cache_of(on_, what_.store, what_.options, what_.file.data_bytes());
     measure_peak();
     scoreboard scores(on_, what_.options, what_.store, task_,
                       params_of(on_, what_.options, what_.file.type, what_.file.data_bytes(), cache_, what_.store.engine()));

@@ -44,7 +44,7 @@ class add_contest {
 
   std::vector<bench::measurement> measure() {
     const u64 data_bytes = 3 * what_.c.data_bytes();
-    const cache_options cache = cache_of(on_, what_.options, data_bytes);
+    const cache_options cache = cache_of(on_, what_.store, what_.options, data_bytes);
     measure_peaks();
     scoreboard scores(on_, what_.options, what_.store, task_,
                       params_of(on_, what_.options, what_.c.type, data_bytes, cache, what_.store.engine()));

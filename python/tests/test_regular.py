@@ -18,6 +18,11 @@ FLAGS = ["--executor", "cpu", "--threads", "2", "--repeats", "1", "--cache", "64
 WAYS = ["tiled", "naive", "line"]
 
 
+@pytest.fixture
+def small(device: str) -> dict[str, Any]:
+    return SMALL if device == "cpu" else {**SMALL, "executor": device, "cache": "4MiB"}
+
+
 def save(path: Path, array: np.ndarray[Any, Any]) -> Path:
     np.save(path, array)
     return path
@@ -36,9 +41,9 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # Sizes that are no multiple of a line or a tile, nothing, and one element.
 @pytest.mark.parametrize("count", [0, 1, 63, 1000, 8192, 50_001])
 @pytest.mark.parametrize("dtype", regular.generate.DTYPES)
-def test_a_sum_is_numpys(tmp_path: Path, dtype: str, count: int) -> None:
+def test_a_sum_is_numpys(tmp_path: Path, dtype: str, count: int, small: dict[str, Any]) -> None:
     array = np.random.default_rng(count).integers(0, 1 << 31, count).astype(dtype)
-    result = regular.reduce(save(tmp_path / "a.npy", array), **SMALL)
+    result = regular.reduce(save(tmp_path / "a.npy", array), **small)
     assert result.sum == pytest.approx(float(array.sum(dtype=np.float64)), rel=1e-12)
     if array.dtype.kind != "f":
         assert result.sum == int(array.sum())
@@ -47,24 +52,28 @@ def test_a_sum_is_numpys(tmp_path: Path, dtype: str, count: int) -> None:
     assert all(m.line["verified"] for m in result.measurements)
 
 
-def test_integers_wrap_as_numpys_do(tmp_path: Path) -> None:
+def test_integers_wrap_as_numpys_do(tmp_path: Path, small: dict[str, Any]) -> None:
     array = np.full(5, np.iinfo(np.int64).max)
-    assert regular.reduce(save(tmp_path / "a.npy", array), **SMALL).sum == int(array.sum())
+    assert regular.reduce(save(tmp_path / "a.npy", array), **small).sum == int(array.sum())
 
 
 @pytest.mark.parametrize("shape", [(), (3, 5, 7), (100, 100)], ids=str)
-def test_a_sum_is_that_of_all_dimensions(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_a_sum_is_that_of_all_dimensions(
+    tmp_path: Path, shape: tuple[int, ...], small: dict[str, Any]
+) -> None:
     array = np.random.default_rng(1).random(shape)
-    result = regular.reduce(save(tmp_path / "a.npy", np.asarray(array)), **SMALL)
+    result = regular.reduce(save(tmp_path / "a.npy", np.asarray(array)), **small)
     assert result.sum == pytest.approx(array.sum() if shape else float(array), rel=1e-12)
     assert result.shape == shape
 
 
 @pytest.mark.parametrize("media", ["none", "p5800x"])
 @pytest.mark.parametrize("drives", [1, 3])
-def test_modelled_drives_hold_the_same(tmp_path: Path, media: str, drives: int) -> None:
+def test_modelled_drives_hold_the_same(
+    tmp_path: Path, media: str, drives: int, small: dict[str, Any]
+) -> None:
     array = np.random.default_rng(1).random(40_000)
-    result = regular.reduce(save(tmp_path / "a.npy", array), media=media, drives=drives, **SMALL)
+    result = regular.reduce(save(tmp_path / "a.npy", array), media=media, drives=drives, **small)
     assert result.sum == pytest.approx(array.sum(), rel=1e-12)
     first = result.measurements[0]
     assert (first.params["media"], first.params["drives"]) == (media, str(drives))
@@ -75,16 +84,20 @@ def test_modelled_drives_hold_the_same(tmp_path: Path, media: str, drives: int) 
 @pytest.mark.parametrize(
     "options", [{"engine": "pread"}, {"direct": True}, {"directory": "set"}, {"tile": "4K"}], ids=str
 )
-def test_every_way_to_read_gives_the_same_sum(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_every_way_to_read_gives_the_same_sum(
+    tmp_path: Path, options: dict[str, Any], small: dict[str, Any]
+) -> None:
     array = np.random.default_rng(1).integers(0, 1000, 30_000)
-    assert regular.reduce(save(tmp_path / "a.npy", array), **SMALL, **options).sum == array.sum()
+    assert regular.reduce(save(tmp_path / "a.npy", array), **small, **options).sum == array.sum()
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5000, 1), (1, 5000), (300, 17), (64, 512)], ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "uint64"])
-def test_means_of_columns_are_numpys(tmp_path: Path, shape: tuple[int, int], dtype: str) -> None:
+def test_means_of_columns_are_numpys(
+    tmp_path: Path, shape: tuple[int, int], dtype: str, small: dict[str, Any]
+) -> None:
     array = (np.random.default_rng(1).random(shape) * 1000).astype(dtype)
-    result = regular.reduce(save(tmp_path / "a.npy", array), columns=True, **SMALL)
+    result = regular.reduce(save(tmp_path / "a.npy", array), columns=True, **small)
     assert result.sum is None
     assert result.means is not None
     np.testing.assert_allclose(result.means, array.mean(axis=0, dtype=np.float64), rtol=1e-12)
@@ -102,14 +115,14 @@ def test_what_has_no_columns_is_refused(
 
 
 def test_raw_words_are_added_as_they_are_said_to_be(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], small: dict[str, Any]
 ) -> None:
     array = np.arange(5000, dtype=np.uint32)
     path = tmp_path / "a.bin"
     array.tofile(path)
     assert cli.main(["reduce", str(path), "--raw", "--dtype", "uint32", *FLAGS]) == 0
     assert f"sum {array.sum()}" in capsys.readouterr().out
-    assert regular.reduce(path, raw="uint32", **SMALL).sum == array.sum()
+    assert regular.reduce(path, raw="uint32", **small).sum == array.sum()
     path.write_bytes(b"123")
     assert "whole number of uint32" in refusal(
         capsys, "reduce", str(path), "--raw", "--dtype", "uint32", *FLAGS
@@ -259,7 +272,7 @@ def test_options_that_cannot_be_are_refused(
     refusal(capsys, "reduce", str(path), *FLAGS, *options)
 
 
-def test_progress_can_stop_a_run(tmp_path: Path) -> None:
+def test_progress_can_stop_a_run(tmp_path: Path, small: dict[str, Any]) -> None:
     told: list[str] = []
 
     def stop(what: str, done: int, total: int) -> None:
@@ -268,18 +281,20 @@ def test_progress_can_stop_a_run(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        regular.reduce(save(tmp_path / "a.npy", np.arange(1000)), progress=stop, **SMALL)
+        regular.reduce(save(tmp_path / "a.npy", np.arange(1000)), progress=stop, **small)
     assert {"adding up the reference", "tiled", "naive"} <= set(told)
 
 
 @pytest.mark.parametrize("count", [0, 1, 511, 8192, 50_001])
 @pytest.mark.parametrize("media", ["file", "none"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
-def test_a_sum_of_vectors_is_numpys(tmp_path: Path, dtype: str, media: str, count: int) -> None:
+def test_a_sum_of_vectors_is_numpys(
+    tmp_path: Path, dtype: str, media: str, count: int, small: dict[str, Any]
+) -> None:
     random = np.random.default_rng(count)
     a, b = (random.integers(0, 1 << 31, count).astype(dtype) for _ in range(2))
     first, second = save(tmp_path / "a.npy", a), save(tmp_path / "b.npy", b)
-    result = regular.vectoradd(first, second, tmp_path / "c.npy", media=media, **SMALL)
+    result = regular.vectoradd(first, second, tmp_path / "c.npy", media=media, **small)
     c = np.load(tmp_path / "c.npy")
     assert c.dtype == dtype
     assert (c == a + b).all()
@@ -287,13 +302,13 @@ def test_a_sum_of_vectors_is_numpys(tmp_path: Path, dtype: str, media: str, coun
     assert {m.id for m in result.measurements} == {"write.vectoradd"}
 
 
-def test_vectors_keep_their_shape_and_raw_words_have_none(tmp_path: Path) -> None:
+def test_vectors_keep_their_shape_and_raw_words_have_none(tmp_path: Path, small: dict[str, Any]) -> None:
     array = np.random.default_rng(1).random((37, 53))
     path = save(tmp_path / "a.npy", array)
-    regular.vectoradd(path, path, tmp_path / "c.npy", **SMALL)
+    regular.vectoradd(path, path, tmp_path / "c.npy", **small)
     assert (np.load(tmp_path / "c.npy") == 2 * array).all()
     array.tofile(tmp_path / "a.bin")
-    regular.vectoradd(tmp_path / "a.bin", tmp_path / "a.bin", tmp_path / "c.bin", raw="float64", **SMALL)
+    regular.vectoradd(tmp_path / "a.bin", tmp_path / "a.bin", tmp_path / "c.bin", raw="float64", **small)
     assert (np.fromfile(tmp_path / "c.bin") == 2 * array.ravel()).all()
 
 
@@ -351,14 +366,14 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.C
     assert "no regular file" in refusal(capsys, "vectoradd", str(a), str(a), "/dev/null", "--replace", *FLAGS)
 
 
-def test_a_run_that_is_stopped_leaves_no_file(tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_leaves_no_file(tmp_path: Path, small: dict[str, Any]) -> None:
     def stop(what: str, done: int, total: int) -> None:
         if what == "line":
             raise KeyboardInterrupt
 
     a = save(tmp_path / "a.npy", np.arange(1000))
     with pytest.raises(KeyboardInterrupt):
-        regular.vectoradd(a, a, tmp_path / "c.npy", progress=stop, **SMALL)
+        regular.vectoradd(a, a, tmp_path / "c.npy", progress=stop, **small)
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
 
 
