@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import penstock  # noqa: E402
 from penstock import _native  # noqa: E402
-from penstock.gnn import NeighborLoader  # noqa: E402
+from penstock.gnn import NeighborLoader, data  # noqa: E402
 from penstock.gnn.loading.partition import Partition  # noqa: E402
+from penstock.gnn.training import Options, train  # noqa: E402
 from penstock.sampling import Graph  # noqa: E402
 
 ON_GPU = _native.cuda_usable()[0] and torch.cuda.is_available()
@@ -151,3 +153,21 @@ def test_a_program_may_end_within_a_partitioned_epoch() -> None:
     """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@needs_gpu
+def test_a_training_has_the_multiprocessors_that_its_loader_leaves(tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    partitioned(16)
+    data.generate(tmp_path / "papers", nodes=2000, width=16, classes=4, memory="64MiB")
+    common: dict[str, Any] = {"dataset": tmp_path / "papers", "fanout": (5, 5), "epochs": 2, "device": "cuda"}
+    both = [train(Options(**common, sms=16, sm_partition=each)) for each in (False, True)]
+    assert both[1].losses == pytest.approx(both[0].losses, rel=1e-2)
+
+
+def test_a_training_on_a_cpu_refuses_a_partition(tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    data.generate(tmp_path / "papers", nodes=200, width=16, classes=4, memory="64MiB")
+    options = Options(dataset=tmp_path / "papers", device="cpu", sms=16, sm_partition=True)
+    with pytest.raises(ValueError, match="sm_partition: a CPU has no multiprocessors"):
+        train(options)

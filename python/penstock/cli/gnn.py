@@ -151,6 +151,14 @@ def gnn_group() -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
 @click.option("--prefetch", type=int, default=2, show_default=True, help="Batches that are loaded ahead.")
 @click.option(
+    "--sms",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Multiprocessors that sampling and gathering take at most; 0: all.",
+)
+@click.option("--sm-partition", is_flag=True, help="These are theirs, and the training has the others.")
+@click.option(
     "--checkpoint",
     type=Checkpoint(),
     help="File to go on from, written after each epoch; with --embeddings a folder.",

@@ -69,6 +69,9 @@ class Options:
         shuffle: Whether each epoch draws its seeds in another order.
         seed: Of weights, dropout, shares, shuffles and samples.
         prefetch: Batches that are sampled and gathered ahead.
+        sms: Multiprocessors that sampling and gathering take at most; 0: all.
+        sm_partition: Sampling and gathering have `sms` multiprocessors of their own, and the training the
+            others (see `penstock.gnn.NeighborLoader`).
         checkpoint: File for checkpoints, made after each epoch. None: there are none.
         checkpoint_every: Steps between further checkpoints; 0 for none.
         resume: Go on from the checkpoint, if there is one.
@@ -105,6 +108,8 @@ class Options:
     shuffle: bool = True
     seed: int = 0
     prefetch: int = 2
+    sms: int = 0
+    sm_partition: bool = False
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_every: int = 0
     resume: bool = False
@@ -117,7 +122,7 @@ class Options:
         object.__setattr__(self, "layers", len(self.fanout))
         for name in ("hidden", "batch", "epochs", "prefetch"):
             checked_count(name, getattr(self, name), 1)
-        for name in ("checkpoint_every", "evaluate_every"):
+        for name in ("checkpoint_every", "evaluate_every", "sms"):
             checked_count(name, getattr(self, name), 0)
         checked_count("seed", self.seed, 0, MOST_SEED)
         _check_number("dropout", self.dropout, lambda share: 0 <= share < 1, "give a share from 0 below 1")

@@ -152,6 +152,8 @@ class DatasetSource:
             "seed": options.seed + self._ranks.rank,
             "device": str(self._ranks.device),
             "prefetch": options.prefetch,
+            "sms": options.sms,
+            "sm_partition": options.sm_partition,
             "edge_type": self._edge_types,
         }
         given = (self._graph, self._features)

@@ -107,7 +107,7 @@ class Trainer:
         begin: When the work began, by time.perf_counter.
         """
         # Ranks that stop at different steps would wait for each other's gradients.
-        with self.interrupts if self.ranks.size == 1 else nullcontext():
+        with self.interrupts if self.ranks.size == 1 else nullcontext(), self._stream():
             try:
                 if self.embeddings is not None and self.resumed_at is None:
                     self._save()  # a table that has been trained belongs to a checkpoint
@@ -120,6 +120,14 @@ class Trainer:
                 raise
             except KeyboardInterrupt:
                 raise Interrupted(self.epoch + 1, self.step, saved=False) from None
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """On the multiprocessors that the loader leaves, where it has some of its own."""
+        stream = getattr(self.loader, "training_stream", None)
+        if stream is not None:
+            stream.wait_stream(torch.cuda.current_stream(self.ranks.device))  # which made the model
+        on_stream: AbstractContextManager[Any] = torch.cuda.stream(stream)
+        return on_stream
 
     def _result(self, test: dict[str, float] | None, seconds: float) -> Result:
         return Result(
