@@ -13,7 +13,7 @@ import numpy as np
 from penstock.columns.expressions import Expr, calls_of, columns_of
 from penstock.columns.graph import Typed
 from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
-from penstock.columns.key_packing import KeyPacking, RankTable
+from penstock.columns.key_packing import KeyPacking, RankTable, packed_in_place
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
@@ -64,6 +64,11 @@ class Columns(Protocol):
 
     def host(self, name: str) -> ResultColumn: ...
 
+    def packed(
+        self, native: ColumnTable, names: Sequence[str]
+    ) -> tuple[list[int], list[int], ColumnRows] | None:
+        """See `packed_in_place`; None: by `host`."""
+
     @property
     def is_lasting(self) -> bool:
         """See `Query.is_lasting`."""
@@ -90,6 +95,13 @@ class QueryColumns:
     def host(self, name: str) -> ResultColumn:
         return self.query.result_column(name)
 
+    def packed(
+        self, native: ColumnTable, names: Sequence[str]
+    ) -> tuple[list[int], list[int], ColumnRows] | None:
+        if native.executor != self.query.table.native.executor:
+            return None
+        return packed_in_place(self.query, names)
+
     @property
     def is_lasting(self) -> bool:
         return self.query.is_lasting
@@ -113,6 +125,9 @@ class ResultColumns:
 
     def host(self, name: str) -> ResultColumn:
         return self._columns[name]
+
+    def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
+        return None
 
     @property
     def is_lasting(self) -> bool:
@@ -231,10 +246,7 @@ class Join:
     def place(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
         """Brings the keys into an executor's memory."""
         if len(kinds) > 1:
-            names = zip(self.other_keys, kinds, strict=True)
-            columns = [other_key(self.other.host(name), kind) for name, kind in names]
-            packing = KeyPacking.of(native, columns, self.shown())
-            rows = native.upload(*packing.packed)
+            packing, rows = self._packed(native, kinds)
             return Placed(self._unique(native.place(rows), None), rows.rows, packing, rows)
         (kind,), (name,) = kinds, self.other_keys
         if kind.kind == "string":
@@ -245,6 +257,18 @@ class Join:
             return Placed(self._unique(native.place(rows), kind), rows.rows)
         rows = _uploaded(native, other_key(self.other.host(name), kind))
         return Placed(self._unique(native.place(rows), kind), rows.rows, None, rows)
+
+    def _packed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> tuple[KeyPacking, ColumnRows]:
+        names = list(zip(self.other_keys, kinds, strict=True))
+        if all(
+            kind.kind == "integer" and is_stored_so(kind, self.other.type_of(name)) for name, kind in names
+        ):
+            found = self.other.packed(native, self.other_keys)
+            if found is not None:
+                lows, sizes, rows = found
+                return KeyPacking(list(kinds), lows, sizes, [None] * len(kinds)), rows
+        columns = [other_key(self.other.host(name), kind) for name, kind in names]
+        return KeyPacking.of(native, columns, self.shown())
 
     def _unique(self, keys: ColumnKeys, kind: ColumnType | None) -> ColumnKeys:
         """`kind`: of a key that is not packed."""

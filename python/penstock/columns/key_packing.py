@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,10 @@ from penstock.columns.results import ResultColumn
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
-    from penstock._native import ColumnKeys, ColumnLookup, ColumnTable
+    from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
     from penstock.columns.joining import JoinTable
     from penstock.columns.lowering import Graph
+    from penstock.columns.query import Query
 
 MOST_COMBINATIONS = (1 << 63) - 1
 """How many values one of several keys has is an integer, too."""
@@ -27,6 +28,32 @@ def combinations(columns: Sequence[ResultColumn]) -> int:
     """How many keys of several columns there may be between their extremes."""
     values = [column.bits.view(np.int64)[column.valid] for column in columns]
     return math.prod(int(each.max()) - int(each.min()) + 1 if len(each) else 1 for each in values)
+
+
+def packed_in_place(query: Query, names: Sequence[str]) -> tuple[list[int], list[int], ColumnRows] | None:
+    """Integers of a query's columns as one, made where its rows lie: the least of each, between how many
+    values they are, and the rows. None: no row has all, or there are too many combinations."""
+    ends = query.once(("extremes", *names), lambda: _extremes(query, names))
+    lows, sizes = [low for low, _ in ends], [high - low + 1 for low, high in ends]
+    if not ends or math.prod(sizes) > MOST_COMBINATIONS:
+        return None
+    digits = query.once(("digits", *names), lambda: _digits(query, names, lows, sizes))
+    return lows, sizes, digits.kept_column("digits")
+
+
+def _extremes(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
+    given = [query.output(name) for name in names]
+    ends = {f"{end}{k}": getattr(each, end)() for k, each in enumerate(given) for end in ("min", "max")}
+    (row,) = replace(query, outputs=None).agg(**ends).collect().rows()
+    return [] if None in row else list(zip(row[::2], row[1::2], strict=True))
+
+
+def _digits(query: Query, names: Sequence[str], lows: Sequence[int], sizes: Sequence[int]) -> Query:
+    digits = [query.output(name).cast(int) - low for name, low in zip(names, lows, strict=True)]
+    whole = digits[0]
+    for digit, size in zip(digits[1:], sizes[1:], strict=True):
+        whole = whole * size + digit
+    return replace(query, outputs=(whole.alias("digits"),))
 
 
 @dataclass(frozen=True)
@@ -66,16 +93,15 @@ class Ranks:
 class KeyPacking:
     """Keys of several columns as one integer: digits, from the least value that the other table has."""
 
-    columns: list[ResultColumn]
+    types: list[ColumnType]
     lows: list[int]
     sizes: list[int]
-    packed: tuple[Any, Any]
-    """Of the other table's rows; and which have all keys."""
     ranks: list[Ranks | None]
     """Of columns whose values are far apart."""
 
     @staticmethod
-    def of(native: ColumnTable, columns: list[ResultColumn], names: str) -> KeyPacking:
+    def of(native: ColumnTable, columns: list[ResultColumn], names: str) -> tuple[KeyPacking, ColumnRows]:
+        """And the other table's rows, packed; those that lack a key have none."""
         valid = np.logical_and.reduce([column.valid for column in columns])
         values = [column.bits.view(np.int64)[valid] for column in columns]
         ranks: list[Ranks | None] = [None] * len(columns)
@@ -97,7 +123,8 @@ class KeyPacking:
             whole = whole * size + (each - low)
         packed = np.zeros(len(valid), np.uint64)
         packed[valid] = whole.view(np.uint64)
-        return KeyPacking(columns, lows, sizes, (packed, valid.astype(np.uint8)), ranks)
+        rows = native.upload(packed, valid.astype(np.uint8))
+        return KeyPacking([column.type for column in columns], lows, sizes, ranks), rows
 
     def node(self, graph: Graph, keys: Sequence[Typed], table: Callable[[RankTable], JoinTable]) -> int:
         """The same of a row; null where the other table cannot have it.
@@ -108,9 +135,9 @@ class KeyPacking:
             table: What stands for tables of ranks in the graph.
         """
         whole: int | None = None
-        parts = zip(keys, self.columns, self.lows, self.sizes, self.ranks, strict=True)
-        for k, (key, column, low, size, ranks) in enumerate(parts):
-            node = key.node if key.type.kind != "string" else _code_there(graph, key, column.type)
+        parts = zip(keys, self.types, self.lows, self.sizes, self.ranks, strict=True)
+        for k, (key, kind, low, size, ranks) in enumerate(parts):
+            node = key.node if key.type.kind != "string" else _code_there(graph, key, kind)
             if ranks is not None:
                 node = ranks.node(graph, node, table(RankTable(k, True)), table(RankTable(k, False)))
             above = graph.add("less_equal", graph.integer(low), node)

@@ -184,24 +184,25 @@ class Query:
 
     def result_column(self, name: str) -> ResultColumn:
         """One column of the result, where it is by row."""
-        alone = self.once(("alone", name), lambda: replace(self, outputs=(self._output(name),)))
+        alone = self.once(("alone", name), lambda: replace(self, outputs=(self.output(name),)))
         return alone.collect().columns[0]
 
     def type_of(self, name: str) -> ColumnType:
         """Of a column of the result, where it is by row."""
-        return self.once(("type", name), lambda: self.graph().lower(self._output(name)).type)
+        return self.once(("type", name), lambda: self.graph().lower(self.output(name)).type)
 
     def kept_column(self, name: str) -> ColumnRows:
         """The same column, in the executor's memory."""
         self.table.check_files()
-        program = self._pass([self._output(name)]).program
+        program = self._pass([self.output(name)]).program
         kept = self.table.native.select_kept(program.native, program.outputs[0])
         if kept is None:
             self.result_column(name)  # raises what was met
             raise RuntimeError(f"query {self.table.name}: its rows could not be kept: ask again")
         return kept
 
-    def _output(self, name: str) -> Expr:
+    def output(self, name: str) -> Expr:
+        """A column of the result, where it is by row."""
         return next(each for each in self.results() if name_of(each) == name)
 
     def filter(self, *conditions: Expr) -> Query:
