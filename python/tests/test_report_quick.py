@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -33,6 +34,14 @@ BENCHMARKS = (Path(__file__).parents[2] / "benchmarks/harness").is_dir()
 
 def use(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
     monkeypatch.setattr(quick, "quick_commands", lambda _: list(commands))
+
+
+def commands_that_run() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text(errors="replace"))
+    return found
 
 
 def lines_of(path: Path) -> list[dict[str, object]]:
@@ -124,6 +133,7 @@ def test_an_interrupt_ends_the_commands_and_what_was_measured_is_reported(
     child.stderr.close()
     assert "hit.line4k.validated.direct" in (tmp_path / "r.html").read_text()
     assert list(scratch.iterdir()) == []
+    assert [each for each in commands_that_run() if str(scratch) in each] == []
 
 
 def test_where_nothing_is_measured_there_is_no_page(

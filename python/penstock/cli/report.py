@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def page_command(
     measured.check()
 
 
-Outcomes = Callable[[Progress | None], Iterable[Outcome]]
+Outcomes = Callable[[Progress | None], Generator[Outcome, None, None]]
 
 
 def outcomes_of(option: str, results: Path, only: tuple[str, ...]) -> Outcomes:
@@ -132,8 +133,8 @@ class Measured:
         """
         count = 0
         try:
-            with progress_bar() as progress:
-                for outcome in outcomes(progress):
+            with progress_bar() as progress, closing(outcomes(progress)) as ended:
+                for outcome in ended:
                     self.failed += outcome.failed
                     count += outcome.measurements
                     what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"

@@ -8,9 +8,11 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import TracebackType
 
 from penstock.bench.measurement import Measurement, parse_line
 
@@ -24,6 +26,7 @@ FOLDER = "OUT"
 """What a command writes a folder of results to."""
 POLL_S = 0.2
 """Between two looks at what it has written."""
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDINGS = ((signal.SIGINT, 3.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, None))
 """What ends it, and the seconds that it has for that."""
 
@@ -55,6 +58,14 @@ class MeasuringProcess:
                 stderr=err,
                 start_new_session=True,
             )
+
+    def __enter__(self) -> MeasuringProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.end()
 
     def measurements(self, end: float) -> Iterator[Measurement]:
         """Each as it writes it, until it ends, or is ended: when time.monotonic() is `end`.
@@ -107,6 +118,24 @@ class MeasuringProcess:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._child.pid, number)
+
+
+@contextlib.contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """What handlers of signals raise is raised at the end: a process that is being started, whose number is
+    not known yet, could not be ended."""
+    handled = [number for number in INTERRUPTS if callable(signal.getsignal(number))]
+    if threading.current_thread() is not threading.main_thread():
+        handled = []  # handlers run in the main thread alone
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
 
 
 def words_of(command: str, folder: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from importlib import resources
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def quick_commands(executor: str) -> list[str]:
     return [str(command) for command in json.loads(text)[executor]]
 
 
-def run_quick(results: Path, progress: Progress | None = None) -> Iterator[Outcome]:
+def run_quick(results: Path, progress: Progress | None = None) -> Generator[Outcome, None, None]:
     """Runs them as `run_commands` does; graphs and other data that they make are gone in the end."""
     with tempfile.TemporaryDirectory(prefix="penstock-quick-") as scratch:
         yield from run_commands(

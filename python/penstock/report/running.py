@@ -6,8 +6,8 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from penstock.callbacks import Progress
 from penstock.errors import Error
 from penstock.machine import DriverMissing, read_driver
 from penstock.native import load_native
-from penstock.report.measuring_process import MeasuringProcess
+from penstock.report.measuring_process import MeasuringProcess, interrupts_deferred
 from penstock.report.papers.listing import Listed
 from penstock.report.papers.run_files import RUN
 
@@ -76,7 +76,7 @@ def run_commands(
     *,
     limits: Limits = NO_LIMITS,
     scratch: Path | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Run each, and append what it measures to `results` as it comes, also where it fails or is interrupted.
 
     Each line has its `command`, too. After a command that has measured all there is a line `report.run` with
@@ -175,9 +175,12 @@ class _Kept:
 def _run(kept: _Kept, where: Path | None, environment: Mapping[str, str], end: float) -> str:
     """Why it has not measured all, as its last line has it; empty: it has."""
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="penstock-report-") as folder:
+    with ExitStack() as stack:
         try:
-            process = MeasuringProcess(kept.command, Path(folder), where, environment)
+            with interrupts_deferred():
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-report-"))
+                process = MeasuringProcess(kept.command, Path(folder), where, environment)
+                stack.enter_context(process)
         except OSError as missing:
             return f"{kept.command.split()[0]}: {missing.strerror}"
         try:
