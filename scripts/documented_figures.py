@@ -1,14 +1,15 @@
-"""Numbers in the tables of the documents, beside the result lines that they are from.
+"""Numbers in the tables and the text of the documents, beside the result lines that they are from.
 
     python scripts/documented_figures.py            prints those that differ; fails where there are some
-    python scripts/documented_figures.py --write    writes the runs' numbers into the tables
+    python scripts/documented_figures.py --write    writes the runs' numbers into the pages
 
 docs/figures.json names them: for each page its rows by their first cell ("TABLE | ROW" with the first cell of
 the table's head, where a page has several), and for each number of a row's other cells, in their order,
 either what selects it of benchmarks/results, as in the figures of `penstock report` (a list: the geometric
 mean of some), or a text that says why it is none. Code in a cell is left out. Rows of which no line is kept
 stand under "without", with the reason, and whole tables that hold no figures of ours under "tables", by the
-first cell of their head; "*": all others of the page.
+first cell of their head; "*": all others of the page. Numbers of the text stand under "text": by a part of a
+sentence that the page has once, with # for each of its numbers.
 """
 
 from __future__ import annotations
@@ -90,6 +91,18 @@ def tables(text: str) -> Iterator[tuple[str, str, list[Printed]]]:
         last, at = stripped, at + len(line)
 
 
+def numbers_of(text: str, part: str) -> list[Printed]:
+    """The numbers for which # stands in a part of a sentence, however its lines are broken.
+
+    Raises ValueError where the text does not have it, or has it several times.
+    """
+    words = (re.escape(word).replace(r"\#", f"({NUMBER.pattern})") for word in part.split())
+    found = list(re.finditer(r"\s+".join(words), text))
+    if len(found) != 1:
+        raise ValueError(f"the text has that {len(found)} times")
+    return [Printed(found[0][group], found[0].start(group)) for group in range(1, found[0].re.groups + 1)]
+
+
 def load(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((root / "docs/figures.json").read_text(encoding="utf-8"))
     return found
@@ -97,28 +110,41 @@ def load(root: Path) -> dict[str, Any]:
 
 def differing(pages: dict[str, Any], index: RunIndex, root: Path) -> list[Differing]:
     """Raises ValueError for a row that is not there, a count that does not fit, a term without a line."""
-    found = []
+    found: list[Differing] = []
     for page, facts in pages.items():
-        rows = rows_of((root / page).read_text(encoding="utf-8"))
+        text = (root / page).read_text(encoding="utf-8")
+        rows = rows_of(text)
         for row, terms in facts["rows"].items():
             where = f"docs/figures.json: {page}: {row}"
             if row not in rows:
                 raise ValueError(f"{where}: no table has that row, or several have")
-            if len(rows[row]) != len(terms):
-                texts = ", ".join(each.text for each in rows[row])
-                raise ValueError(f"{where}: the row has {len(rows[row])} numbers: {texts}")
-            for printed, term in zip(rows[row], terms, strict=True):
-                if isinstance(term, str):
-                    continue
-                line = index.point(_point(term, where))
-                if line is None:
-                    raise ValueError(f"{where}: no result line is {term}")
-                measured = printed.of(line.value)
-                if measured != printed.text:
-                    source = line.lines[0]
-                    place = f"{source.file}:{source.number}"
-                    found.append(Differing(page, row, printed, measured, place))
+            found += _differing(page, row, rows[row], terms, index)
+        for part, terms in facts.get("text", {}).items():
+            try:
+                numbers = numbers_of(text, part)
+            except ValueError as problem:
+                raise ValueError(f"docs/figures.json: {page}: {part}: {problem}") from None
+            found += _differing(page, part, numbers, terms, index)
     return found
+
+
+def _differing(
+    page: str, row: str, numbers: list[Printed], terms: list[Any], index: RunIndex
+) -> Iterator[Differing]:
+    where = f"docs/figures.json: {page}: {row}"
+    if len(numbers) != len(terms):
+        texts = ", ".join(each.text for each in numbers)
+        raise ValueError(f"{where}: the row has {len(numbers)} numbers: {texts}")
+    for printed, term in zip(numbers, terms, strict=True):
+        if isinstance(term, str):
+            continue
+        line = index.point(_point(term, where))
+        if line is None:
+            raise ValueError(f"{where}: no result line is {term}")
+        measured = printed.of(line.value)
+        if measured != printed.text:
+            source = line.lines[0]
+            yield Differing(page, row, printed, measured, f"{source.file}:{source.number}")
 
 
 def _point(term: Any, where: str) -> Point:
@@ -140,7 +166,7 @@ def main(root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write the runs' numbers into the tables")
+    parser.add_argument("--write", action="store_true", help="write the runs' numbers into the pages")
     options = parser.parse_args()
     found = differing(load(root), RunIndex(read_run_files([root / "benchmarks/results"])), root)
     for each in found:

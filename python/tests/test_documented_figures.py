@@ -1,4 +1,4 @@
-"""Numbers in the tables of the documents are those of the result lines that docs/figures.json names."""
+"""Numbers in tables and sentences of the documents are those of the lines that docs/figures.json names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def index_with(tmp_path: Path, **values: float) -> RunIndex:
     return RunIndex(read_run_files([path]))
 
 
-def test_the_tables_have_the_runs_numbers(script: ModuleType, index: RunIndex) -> None:
+def test_the_pages_have_the_runs_numbers(script: ModuleType, index: RunIndex) -> None:
     different = "\n".join(map(str, script.differing(script.load(TREE), index, TREE)))
     assert different == "", "python scripts/documented_figures.py --write puts the runs' numbers there"
 
@@ -120,6 +120,38 @@ def test_what_does_not_fit_is_named(
     root = page_of(tmp_path, TABLE)
     with pytest.raises(ValueError, match=re.escape(part)):
         script.differing({"page.md": {"rows": rows}}, index_with(tmp_path, a=1.0), root)
+
+
+SENTENCE = "A search takes 1.5 ms,\nof which 20 % wait; 3 drives. Twice 4 is 8, and twice 5 is 10.\n"
+
+
+def test_numbers_of_a_sentence_are_compared_however_its_lines_break(
+    script: ModuleType, tmp_path: Path
+) -> None:
+    root = page_of(tmp_path, SENTENCE)
+    index = index_with(tmp_path, a=1.61, b=20.2)
+    terms = [{"id": "a"}, {"id": "b"}, "how many there were"]
+    pages = {"page.md": {"rows": {}, "text": {"takes # ms, of which # % wait; # drives": terms}}}
+    found = script.differing(pages, index, root)
+    assert [(each.printed.text, each.measured) for each in found] == [("1.5", "1.6")]
+    script.write(found, root)
+    assert (root / "page.md").read_text() == SENTENCE.replace("1.5", "1.6")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ({"takes # s": ["none"]}, "page.md: takes # s: the text has that 0 times"),
+        ({"wice # is": ["none"]}, "page.md: wice # is: the text has that 2 times"),
+        ({"takes # ms": []}, "page.md: takes # ms: the row has 1 numbers: 1.5"),
+    ],
+)
+def test_a_sentence_that_does_not_fit_is_named(
+    script: ModuleType, tmp_path: Path, text: dict[str, Any], part: str
+) -> None:
+    root = page_of(tmp_path, SENTENCE)
+    with pytest.raises(ValueError, match=re.escape(part)):
+        script.differing({"page.md": {"rows": {}, "text": text}}, index_with(tmp_path, a=1.0), root)
 
 
 def test_a_list_is_the_geometric_mean(script: ModuleType, tmp_path: Path) -> None:
