@@ -109,6 +109,20 @@ except KeyboardInterrupt:
     assert len(results.read_text().splitlines()) == 2
 
 
+def test_interrupts_wait_until_a_process_that_starts_is_known() -> None:
+    done = []
+
+    def start() -> None:
+        with measuring_process.interrupts_deferred():
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done == ["started"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_commands_are_those_of_the_figures_that_are_wanted() -> None:
     known = papers.load_papers()
     chosen = running.commands_of(papers.listing(known, [], ["bam.table2", "bam.fig4"]))
