@@ -202,6 +202,11 @@ class evaluator {
       case op::month: return step<op::month>(c);
       case op::day: return step<op::day>(c);
       case op::weekday: return step<op::weekday>(c);
+      case op::bit_and: return step<op::bit_and>(c);
+      case op::bit_or: return step<op::bit_or>(c);
+      case op::bit_xor: return step<op::bit_xor>(c);
+      case op::shift_left: return step<op::shift_left>(c);
+      case op::shift_right: return step<op::shift_right>(c);
     }
   }
 
@@ -256,6 +261,13 @@ class evaluator {
       values(c, [](u64 a) { return static_cast<u64>(penstock::columns::sortable(detail::as_number(a))); });
     }
     if constexpr (What == year || What == month || What == day || What == weekday) part_of_date<What>(c);
+    if constexpr (What == bit_and) integers(c, [](std::int64_t a, std::int64_t b) { return a & b; });
+    if constexpr (What == bit_or) integers(c, [](std::int64_t a, std::int64_t b) { return a | b; });
+    if constexpr (What == bit_xor) integers(c, [](std::int64_t a, std::int64_t b) { return a ^ b; });
+    if constexpr (What == shift_left) shift_bits_left(c);
+    if constexpr (What == shift_right) {
+      integers(c, [](std::int64_t a, std::int64_t b) { return b < 0 || b > 63 ? 0 : a >> b; });
+    }
   }
 
   PENSTOCK_FN u64 bits_of(instruction const& c) const {
@@ -377,6 +389,17 @@ class evaluator {
       const u64 v = r_.value[c.a][k];
       if (v == u64{1} << 63 && is_there(c, k)) report(overflow);
       r_.value[c.to][k] = negates || v >> 63 != 0 ? 0 - v : v;
+    });
+  }
+
+  PENSTOCK_FN void shift_bits_left(instruction const& c) const {
+    strict(c);
+    each([&](u32 k) {
+      const u64 a = r_.value[c.a][k], b = r_.value[c.b][k];
+      const bool none = b > 63;
+      const bool wrong = a >> 63 != 0 || b >> 63 != 0 || (a != 0 && (none || a >> (63 - b) != 0));
+      if (wrong && is_there(c, k)) report(overflow);
+      r_.value[c.to][k] = none ? 0 : a << b;
     });
   }
 

@@ -46,6 +46,11 @@ enum class op : u8 {
   month,
   day,
   weekday,  ///< Monday is 1
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,   ///< an error where bits are lost, a is negative, or b is none from 0 to 63
+  shift_right,  ///< keeps the sign; 0 where b is none from 0 to 63
 };
 
 /// Kinds of values that an instruction works on.

@@ -67,6 +67,8 @@ REFUSED = {
     "select regexp_matches(s, 'a(?=b)') from edges": r"the pattern is none: .*\(\?=",
     "select s similar to 'a)|(b' from edges": "the pattern is none",
     "select cast(300 as tinyint) from edges": "does not fit 8 bits",
+    "select d + interval '1 day 2 moons' from edges": "intervals are so many of DAY",
+    "select d + interval 'soon' from edges": "intervals are so many of DAY",
     "select id from edges where n in (select s from edges)": "join on n: it is int64 here and string there",
     "select id from edges where d in (select n from edges)": "join on d: it is date.* here and int64 there",
     "select count(*) from edges e group by n having count(*) > (select count(*) from edges o where o.n = "
@@ -131,6 +133,23 @@ def test_casts_of_what_does_not_fit_fail(edges: Table, cast: str) -> None:
         connection.sql(statement).fetchall()
     with pytest.raises(OverflowError, match="beyond"):
         sql(statement, edges=edges)
+
+
+@pytest.mark.parametrize("value", ["n << 62", "n << 64", "-n << 1", "(n + 127) << -1", "id << 63", "5 << 62"])
+def test_bits_that_are_shifted_out_are_an_error(edges: Table, value: str) -> None:
+    connection = duckdb.connect()
+    connection.register("edges", EDGES)
+    statement = f"select cast({value} as bigint) as c from edges where n = 127"
+    with pytest.raises(duckdb.OutOfRangeException):
+        connection.sql(statement).fetchall()
+    with pytest.raises(OverflowError, match="beyond"):
+        sql(statement, edges=edges)
+
+
+@pytest.mark.parametrize("value", ["x & 1", "f | 1", "b << 1", "xor(d, 1)", "~x", "s >> 1"])
+def test_bits_are_those_of_integers(edges: Table, value: str) -> None:
+    with pytest.raises(TypeError, match=r"do not go together|cast it to a signed integer"):
+        sql(f"select {value} from edges", edges=edges)
 
 
 def test_columns_that_are_left_out_say_why_and_may_be_excluded() -> None:

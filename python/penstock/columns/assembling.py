@@ -49,6 +49,11 @@ OPS = [
     "month",
     "day",
     "weekday",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "shift_left",
+    "shift_right",
 ]
 CODE = {name: number for number, name in enumerate(OPS)}
 REGISTERS = 32

@@ -14,6 +14,7 @@ import numpy as np
 from penstock.columns.casting import try_cast
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value
 from penstock.columns.graph import INT64, Typed, Values
+from penstock.columns.lowering_bits import BITS, bit_not, bits
 from penstock.columns.lowering_numbers import (
     cast_to_boolean,
     cast_to_date,
@@ -156,6 +157,10 @@ class Graph(Values):
         match name:
             case "add" | "subtract" | "multiply" | "divide" | "floor_divide" | "modulo":
                 return self.arithmetic(name, args, extra)
+            case _ if name in BITS:
+                return bits(self, name, args)
+            case "bit_not":
+                return bit_not(self, args[0])
             case "quotient":
                 return quotient(self, *args)
             case "remainder":

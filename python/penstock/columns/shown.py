@@ -10,6 +10,7 @@ from penstock.columns.graph import Typed
 SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%",
     "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=", "logic_and": "&", "logic_or": "|",
+    "bit_and": "&", "bit_or": "|", "shift_left": "<<", "shift_right": ">>",
 }  # fmt: skip
 
 

@@ -61,7 +61,9 @@ def as_text(value: Expr, node: Node) -> Expr:
     if isinstance(value, Value) and isinstance(value.value, str):
         return value
     inner = node.unnest()
-    is_moved = kind_of(inner) in ("Add", "Sub") and kind_of(inner.expression) == "Interval"
+    is_moved = kind_of(inner) in ("Add", "Sub") and "Interval" in (
+        kind_of(inner.this), kind_of(inner.expression)
+    )  # fmt: skip
     if is_moved or kind_of(inner) in ("DateTrunc", "TimestampTrunc", "DateAdd", "DateSub"):
         value = value.cast(datetime.datetime)
     return Call("printed", (value,), Printing(as_varchar))

@@ -38,11 +38,17 @@ BINARY: Mapping[str, Callable[[Expr, Expr], Any]] = {
     "GTE": lambda a, b: a >= b,
     "And": lambda a, b: a & b,
     "Or": lambda a, b: a | b,
+    "BitwiseAnd": lambda a, b: Call("bit_and", (a, b)),
+    "BitwiseOr": lambda a, b: Call("bit_or", (a, b)),
+    "BitwiseXor": lambda a, b: Call("bit_xor", (a, b)),
+    "BitwiseLeftShift": lambda a, b: Call("shift_left", (a, b)),
+    "BitwiseRightShift": lambda a, b: Call("shift_right", (a, b)),
 }
 UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     "Paren": lambda a: a,
     "Neg": lambda a: -a,
     "Not": lambda a: ~a,
+    "BitwiseNot": lambda a: Call("bit_not", (a,)),
     "Abs": lambda a: a.abs(),
     "Floor": lambda a: a.floor(),
     "Ceil": lambda a: a.ceil(),
@@ -92,7 +98,9 @@ class Translator:
 
     def _made(self, node: Node, name: str) -> Expr:
         if name in ("Add", "Sub", "DateAdd", "DateSub") and kind_of(node.expression) == "Interval":
-            return self._moved(node, -1 if name.endswith("Sub") else 1)
+            return self._moved(node.this, node.expression, -1 if name.endswith("Sub") else 1)
+        if name == "Add" and kind_of(node.this) == "Interval":
+            return self._moved(node.expression, node.this, 1)
         if name in BINARY:
             a, b = self(node.this), self(node.expression)
             known = folded(name, a, b)
@@ -113,16 +121,15 @@ class Translator:
         made: Expr = method(node)
         return made
 
-    def _moved(self, node: Node, sign: int) -> Expr:
-        """A date or time, and an interval."""
-        start, length = self(node.this), node.expression
-        number = str(length.this.this if length.this is not None else "")
-        unit = str(getattr(length.args.get("unit"), "this", "")).upper().rstrip("S")
-        if not number.isdigit() or unit not in UNITS:
-            refuse(node, f"intervals are so many of {', '.join(UNITS)}")
-        if isinstance(start, Value) and isinstance(start.value, datetime.date):
-            return Value(moved(start.value, sign * int(number), unit))
-        return start.dt.offset_by(sign * int(number), unit)
+    def _moved(self, of: Node, length: Node, sign: int) -> Expr:
+        """A date or time, and an interval: of its parts the longest first, as DuckDB has it."""
+        made = self(of)
+        for number, unit in interval(length):
+            if isinstance(made, Value) and isinstance(made.value, datetime.date):
+                made = Value(moved(made.value, sign * number, unit))
+            else:
+                made = made.dt.offset_by(sign * number, unit)
+        return made
 
     def _anonymous(self, node: Node) -> Expr:
         name, given = str(node.this).lower(), node.expressions
@@ -262,11 +269,36 @@ class Translator:
         return cast(self, node, is_tried=True)
 
 
+MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+DAYS = {"DAY": 1, "WEEK": 7}
+SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600}
+PART = r"\s*([+-]?\d+)\s*([A-Za-z]+)\s*"
+
+
+def interval(node: Node) -> list[tuple[int, str]]:
+    """How many of which units an INTERVAL is: months, days and seconds, or the only one that it names."""
+    inner = node.this.unnest() if node.this is not None else node
+    sign = -1 if kind_of(inner) == "Neg" else 1
+    text = str((inner.this if sign < 0 else inner).this)
+    unit = str(getattr(node.args.get("unit"), "this", ""))
+    parts = re.findall(PART, f"{text} {unit}")
+    given = [(sign * int(number), each.upper().rstrip("S")) for number, each in parts]
+    if not re.fullmatch(f"({PART})+", f"{text} {unit}") or not {each for _, each in given} <= set(UNITS):
+        refuse(node, f"intervals are so many of {', '.join(UNITS)}")
+    if len(given) == 1:
+        return given
+    sums = (
+        (sum(number * units[unit] for number, unit in given if unit in units), name)
+        for units, name in ((MONTHS, "MONTH"), (DAYS, "DAY"), (SECONDS, "SECOND"))
+        if any(unit in units for _, unit in given)
+    )
+    return list(sums)
+
+
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
     """A date or time so many units later, or the last day of a month without such a day; hours make times."""
-    months_of = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-    if unit in months_of:
-        months = start.year * 12 + start.month - 1 + number * months_of[unit]
+    if unit in MONTHS:
+        months = start.year * 12 + start.month - 1 + number * MONTHS[unit]
         year, month = divmod(months, 12)
         last = calendar.monthrange(year, month + 1)[1]
         return start.replace(year=year, month=month + 1, day=min(start.day, last))
