@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.columns import open_table, sql
+from penstock.columns.statements import prepared
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -35,10 +36,10 @@ def test_a_plan_with_pairs_runs_again() -> None:
     assert [sql(statement, t=table).rows() for _ in range(3)] == [[(1, 1), (1, 2), (2, 2), (3, 3)]] * 3
 
 
-def test_explain_names_both_sides() -> None:
-    from penstock.columns.statements import prepared
-
+def test_explain_says_what_is_done_in_memory() -> None:
     table = opened(k=[1, 1, 2], v=[1, 2, 3])
-    (pairs, _), *_ = prepared("SELECT sum(a.v) FROM t a JOIN t b ON a.k = b.k", {"t": table}).subqueries
-    assert pairs.explain().count("table ") == 2
-    assert "inner join, in memory, with" in pairs.explain()
+    joined = prepared("SELECT sum(a.v) FROM t a JOIN t b ON a.k = b.k", {"t": table}).explain()
+    assert joined.count("table ") == 3
+    assert "inner join, in memory, with" in joined
+    ranked = prepared("SELECT k, rank() OVER (ORDER BY v) AS r FROM t", {"t": table}).explain()
+    assert "window functions, in memory: rank" in ranked

@@ -91,11 +91,11 @@ def sql_command(
     refuse_inputs("-o", output, paths.values())
     with progress_bar() as progress:
         tables = {name: open_table(path, progress=progress, **options) for name, path in paths.items()}
-    plan = prepared(statement, tables).plan
+    plan = prepared(statement, tables)
     if explain or analyze:
         Console().print(escape(plan.explain(analyze)), soft_wrap=True)
         return
-    result = plan.collect()
+    result = plan.plan.collect()
     if output is not None:
         _write(result, output)
     else:

@@ -52,6 +52,12 @@ class Prepared:
         """Whether the subqueries' results are what they were: sums of floating-point numbers may not be."""
         return all(_same(result_of(plan), result) for plan, result in self.subqueries)
 
+    def explain(self, analyze: bool = False) -> str:
+        """How it runs: its subqueries, in their order, and the rest."""
+        return "\n\n".join(
+            plan.explain(analyze) for plan in (*(each for each, _ in self.subqueries), self.plan)
+        )
+
     def nbytes(self) -> int:
         columns = [column for _, result in self.subqueries for column in result.columns]
         return sum(column.bits.nbytes + column.valid.nbytes for column in columns)

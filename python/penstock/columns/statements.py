@@ -26,6 +26,7 @@ from penstock.columns.statement_select import Ordering, Plan, Select
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
 from penstock.columns.statement_sources import MixedConditionError, Source, Sources, used
 from penstock.columns.statement_subqueries import Subqueries
+from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, open_table
 
 PARTS_OF_SELECT = {
@@ -182,8 +183,10 @@ class _Planner:
         """What is behind WITH."""
         if kind_of(node) in SETS:
             return self._sets(node)
-        check_parts(node, PARTS_OF_SELECT)
+        check_parts(node, PARTS_OF_SELECT | ({"qualify", "windows"} if has_windows(node) else set()))
         written = written_out(node.copy())
+        if has_windows(written):
+            return self._of_windows(written)
         if has_sets(written):
             return self.plan_without(by_sets(written, self.names(written)))
         joins = written.args.get("joins") or ()
@@ -235,6 +238,14 @@ class _Planner:
         if second.how != "inner" or len(first) != 1 or first[0].how != "inner":
             first = chain(sources, sources.index(second))
         return self._of_pairs(node, sources, first, second)
+
+    def _of_windows(self, node: Node) -> Plan | SetPlan:
+        alias = f"windows {len(self.tables)}"
+        windows = Windows(with_results_named(node, set().union(*self.names(node).values())), alias)
+        rows = self.plan_without(windows.inner())
+        result = self._run(WindowPlan(rows, windows.functions))
+        tables = {**self.tables, alias: open_table(result, executor="auto")}
+        return _Planner(tables, self.shared).plan_without(windows.outer)
 
     def _of_pairs(
         self, node: Node, sources: list[Source], first: list[Source], second: Source
