@@ -54,6 +54,11 @@ def test_a_larger_graph_is_none_that_stands_in(tmp_path: Path) -> None:
     assert RunIndex(read(tmp_path, *searches(26, 6, 2))).point_or_smaller(POINT) is None
 
 
+def test_a_cpu_has_no_registers_of_a_gpu(tmp_path: Path) -> None:
+    counted, none = read(tmp_path, line("a", 1.0, registers=32), line("a", 1.0, registers=0))
+    assert (counted.field("registers"), none.field("registers")) == (32, None)
+
+
 @pytest.mark.parametrize(
     ("run", "seconds", "commands"),
     [

@@ -46,7 +46,8 @@ class RunLine:
         found: Any = self.measurement.line
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None
-        return found
+        # Code of a CPU has no count of a GPU's registers.
+        return None if path == "registers" and found == 0 else found
 
     def condition(self, name: str) -> str | None:
         """A parameter as text, the file's name, or what stands at a dotted path."""
