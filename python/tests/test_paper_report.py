@@ -92,7 +92,7 @@ def test_sixty_figures_and_tables_are_there_and_most_are_measured(report: dict[s
     assert counts["figures"] >= 60
     assert counts["measured"] + counts["partly"] >= 45
     without = {figure["key"] for figure in figures_of(report) if figure["state"] == "no line"}
-    assert without == {"bam.fig15", "dissertation.fig4.2"}, "commands on a GPU that counts its link's bytes"
+    assert without == set()
     assert len({figure["key"] for figure in figures_of(report)}) == counts["figures"]
     assert len(report["answers"]) == 10
 
