@@ -35,12 +35,9 @@ class joiner {
 std::shared_ptr<kept_rows> column_table::upload(std::span<u64 const> values, std::span<u8 const> valid) {
   const std::scoped_lock lock(state_->mutex);
   executor& on = *state_->on;
-  auto rows = std::make_shared<kept_rows>();
-  rows->of = state_;
-  rows->rows = values.size();
-  rows->values = copied(on, std::vector<u64>(values.begin(), values.end()));
-  rows->valid = copied(on, std::vector<u8>(valid.begin(), valid.end()));
-  return rows;
+  const auto in = std::make_shared<kept_columns const>(kept_columns{copied(on, std::vector<u64>(values.begin(), values.end())),
+                                                                    copied(on, std::vector<u8>(valid.begin(), valid.end()))});
+  return std::make_shared<kept_rows>(kept_rows{state_, in, 0, values.size()});
 }
 
 std::shared_ptr<kept_keys> column_table::place(std::shared_ptr<kept_rows> const& rows) {
@@ -48,7 +45,7 @@ std::shared_ptr<kept_keys> column_table::place(std::shared_ptr<kept_rows> const&
   const joiner with(*state_);
   auto keys = std::make_shared<kept_keys>();
   keys->of = state_;
-  const join_keys of{rows->values.data(), rows->valid.data(), rows->rows};
+  const join_keys of{rows->values(), rows->valid(), rows->rows};
   const buffer<u64> found = with.words(3, ~u64{0});
   with.run(of.rows, find_extremes{of, found.data(), found.data() + 1});
   const std::vector<u64> extremes = with.read(found);
@@ -72,7 +69,7 @@ std::shared_ptr<kept_keys> column_table::place(std::shared_ptr<kept_rows> const&
   const u64 again = with.read(found)[2];
   if (again != ~u64{0}) {
     u64 key = 0;
-    state_->on->memory().read(&key, rows->values.data() + again, sizeof key);
+    state_->on->memory().read(&key, rows->values() + again, sizeof key);
     keys->again = key;
   }
   return keys;
@@ -105,8 +102,8 @@ std::shared_ptr<kept_lookup> column_table::lookup(std::shared_ptr<kept_keys> con
   made->values = with.words(keys->places, 0);
   made->valid = {state_->on->memory(), local, round_up(keys->places, 8)};
   with.fill(reinterpret_cast<u64*>(made->valid.data()), made->valid.size() / 8, 0);
-  with.run(rows->rows, scatter_values{rows->values.data(), rows->valid.data(), keys->place_of.data(), rows->rows,
-                                      made->values.data(), made->valid.data()});
+  with.run(rows->rows, scatter_values{rows->values(), rows->valid(), keys->place_of.data(), rows->rows, made->values.data(),
+                                      made->valid.data()});
   return made;
 }
 

@@ -206,15 +206,17 @@ results column_table::select_rows(query_program const& program, std::vector<u8> 
   return read;
 }
 
-std::shared_ptr<kept_rows> column_table::select_kept(query_program const& program, u8 of) {
+std::vector<std::shared_ptr<kept_rows>> column_table::select_kept(query_program const& program,
+                                                                  std::vector<u8> const& registers) {
+  check_outputs(registers);
   const std::scoped_lock lock(state_->mutex);
-  selected_rows found(*state_, program, {of});
-  if (found.account.errors != 0) return nullptr;
-  auto kept = std::make_shared<kept_rows>();
-  kept->of = state_;
-  kept->rows = found.rows;
-  kept->values = std::move(found.values);
-  kept->valid = std::move(found.valid);
+  selected_rows found(*state_, program, registers);
+  if (found.account.errors != 0) return {};
+  const auto in = std::make_shared<kept_columns const>(kept_columns{std::move(found.values), std::move(found.valid)});
+  std::vector<std::shared_ptr<kept_rows>> kept;
+  for (u64 k = 0; k < registers.size(); ++k) {
+    kept.push_back(std::make_shared<kept_rows>(kept_rows{state_, in, k, found.rows}));
+  }
   return kept;
 }
 

@@ -53,12 +53,21 @@ struct zone_bound {
   std::int64_t low = 0, high = 0;
 };
 
-/// Values of rows in an executor's memory. In this and the following `of` is the table; it comes first, so that it goes last.
-struct kept_rows {
-  std::shared_ptr<void const> of;
+/// Values of rows in an executor's memory, a column behind the other.
+struct kept_columns {
   buffer<u64> values;
   buffer<u8> valid;
+};
+
+/// One of these columns. In this and the following `of` is the table; it comes first, so that it goes last.
+struct kept_rows {
+  std::shared_ptr<void const> of;
+  std::shared_ptr<kept_columns const> in;
+  u64 column = 0;
   u64 rows = 0;
+
+  u64 const* values() const { return in->values.data() + column * rows; }
+  u8 const* valid() const { return in->valid.data() + column * rows; }
 };
 
 /// Where the rows of another table lie in its lookups.
@@ -195,8 +204,9 @@ class column_table {
   results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
   /// Of columns, for the rows that meet a program's condition. Nothing but the condition is evaluated.
   std::vector<column_touch> touched(query_program const& program, std::vector<u32> const& columns, u64 line_bytes);
-  /// What select_rows gives, left where kernels reach it, of one register. Tables of the same kind of executor share it.
-  std::shared_ptr<kept_rows> select_kept(query_program const& program, u8 of);
+  /// What select_rows gives, left where kernels reach it; none: rows had something wrong. Tables of the same kind of executor
+  /// share it.
+  std::vector<std::shared_ptr<kept_rows>> select_kept(query_program const& program, std::vector<u8> const& registers);
   std::shared_ptr<kept_rows> upload(std::span<u64 const> values, std::span<u8 const> valid);
   /// Where rows lie by their keys.
   std::shared_ptr<kept_keys> place(std::shared_ptr<kept_rows> const& rows);

@@ -235,6 +235,13 @@ nb::tuple select_rows(column_table& table, nb::dict const& given, std::vector<u8
   return answer_of(unlocked([&] { return table.select_rows(program, registers); }), registers.size());
 }
 
+nb::list kept_rows_of(column_table& table, nb::dict const& given, std::vector<u8> const& registers) {
+  const query_program program = program_of(given);
+  nb::list found;
+  for (auto& each : unlocked([&] { return table.select_kept(program, registers); })) found.append(lent(std::move(each)));
+  return found;
+}
+
 nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u8> const& registers, numbers<u64> const& rows) {
   const query_program program = program_of(given);
   const std::vector<u64> list = values_of(rows);
@@ -271,13 +278,7 @@ void bind_columns(nb::module_& m) {
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("group", &group_rows, "program"_a, "wanted"_a, "keys"_a, "ranges"_a, "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
-      .def(
-          "select_kept",
-          [](column_table& table, nb::dict const& given, u8 of) {
-            const query_program program = program_of(given);
-            return lent(unlocked([&] { return table.select_kept(program, of); }));
-          },
-          "program"_a, "register"_a)
+      .def("select_kept", &kept_rows_of, "program"_a, "registers"_a)
       .def(
           "upload",
           [](column_table& table, numbers<u64> const& values, numbers<u8> const& valid) {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.columns import convert, open_table, prepared, sql, statements
+from penstock.columns import Table, convert, open_table, prepared, sql, statements
 from penstock.columns.prepared import PreparedPlans
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
@@ -167,3 +167,24 @@ def test_threads_run_a_statement_at_once(tables: Any) -> None:
     for each in threads:
         each.join()
     assert found == [expected] * 80
+
+
+def test_columns_of_another_table_are_read_in_one_pass(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    native = Table.native.fget  # type: ignore[attr-defined]
+
+    class Counted:
+        def __init__(self, of: Any) -> None:
+            self.of = of
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.of, name)
+
+        def select_kept(self, program: Any, registers: list[int]) -> Any:
+            kept.append(len(registers))
+            return self.of.select_kept(program, registers)
+
+    monkeypatch.setattr(Table, "native", property(lambda table: Counted(native(table))))
+    statement = "SELECT sum(v * id) AS n, min(name) AS m FROM a JOIN b ON k = id WHERE id < 4"
+    assert [sql(statement, **tables).rows() for _ in range(3)] == [[(149 + 2 * 70, "x")]] * 3
+    assert kept == [2, 2, 2]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -69,6 +70,9 @@ class Columns(Protocol):
     ) -> tuple[list[int], list[int], ColumnRows] | None:
         """See `packed_in_place`; None: by `host`."""
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Says which columns a first run will ask for, each as often as it will."""
+
     @property
     def is_lasting(self) -> bool:
         """See `Query.is_lasting`."""
@@ -77,12 +81,20 @@ class Columns(Protocol):
         """Lets go of what lies in an executor's memory for joins before this one."""
 
 
+MOST_BESIDE = 1 << 30
+"""Bytes of columns that lie in an executor's memory before they are asked for."""
+
+
 class QueryColumns:
-    """Columns of a query's result, each read when it is asked for."""
+    """Columns of a query's result, each read when it is asked for, and those with it that will be."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
         self.names = query.names()
+        self.expected: Counter[str] = Counter()
+        """How often a run asks for columns in the executor's memory; the one before has."""
+        self.asked: Counter[str] = Counter()
+        self.ready: dict[str, ColumnRows] = {}
 
     def type_of(self, name: str) -> ColumnType:
         return self.query.type_of(name)
@@ -90,7 +102,19 @@ class QueryColumns:
     def rows(self, native: ColumnTable, name: str) -> ColumnRows:
         if native.executor != self.query.table.native.executor:
             return _uploaded(native, self.host(name))
-        return self.query.kept_column(name)
+        self.asked[name] += 1
+        if name not in self.ready:
+            most = max(MOST_BESIDE // (9 * max(self.query.table.rows, 1)), 1)
+            later = [each for each in self.expected - self.asked if each != name and each not in self.ready]
+            names = [name, *later[: most - 1]]
+            self.ready |= zip(names, self.query.kept_columns(names), strict=False)
+        found = self.ready[name]
+        if self.asked[name] >= self.expected[name]:
+            del self.ready[name]
+        return found
+
+    def expect(self, names: Iterable[str]) -> None:
+        self.expected |= Counter(name for name in names if name in self.names)
 
     def host(self, name: str) -> ResultColumn:
         return self.query.result_column(name)
@@ -107,6 +131,8 @@ class QueryColumns:
         return self.query.is_lasting
 
     def forget(self) -> None:
+        self.expected, self.asked = self.asked, Counter()
+        self.ready.clear()
         self.query.forget()
 
 
@@ -128,6 +154,9 @@ class ResultColumns:
 
     def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
         return None
+
+    def expect(self, names: Iterable[str]) -> None:
+        pass
 
     @property
     def is_lasting(self) -> bool:

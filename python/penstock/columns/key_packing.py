@@ -38,7 +38,7 @@ def packed_in_place(query: Query, names: Sequence[str]) -> tuple[list[int], list
     if not ends or math.prod(sizes) > MOST_COMBINATIONS:
         return None
     digits = query.once(("digits", *names), lambda: _digits(query, names, lows, sizes))
-    return lows, sizes, digits.kept_column("digits")
+    return lows, sizes, digits.kept_columns(["digits"])[0]
 
 
 def _extremes(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -191,13 +191,20 @@ class Query:
         """Of a column of the result, where it is by row."""
         return self.once(("type", name), lambda: self.graph().lower(self.output(name)).type)
 
-    def kept_column(self, name: str) -> ColumnRows:
-        """The same column, in the executor's memory."""
+    def kept_columns(self, names: Sequence[str]) -> list[ColumnRows]:
+        """Columns of the result in the executor's memory, the first and as many more as one pass finds."""
         self.table.check_files()
-        program = self._pass([self.output(name)]).program
-        kept = self.table.native.select_kept(program.native, program.outputs[0])
-        if kept is None:
-            self.result_column(name)  # raises what was met
+        try:
+            program = self._pass([self.output(name) for name in names]).program
+        except TooManyValuesError:
+            if len(names) == 1:
+                raise
+            return self.kept_columns(names[: len(names) // 2])
+        kept = self.table.native.select_kept(program.native, program.outputs)
+        if not kept and len(names) > 1:
+            return self.kept_columns(names[:1])
+        if not kept:
+            self.result_column(names[0])  # raises what was met
             raise RuntimeError(f"query {self.table.name}: its rows could not be kept: ask again")
         return kept
 

@@ -10,7 +10,15 @@ from penstock.columns.expressions import Column, Expr, name_of
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
-from penstock.columns.statement_nodes import Node, aggregates_in, check_parts, expressions, kind_of, refuse
+from penstock.columns.statement_nodes import (
+    Node,
+    aggregates_in,
+    check_parts,
+    columns_in,
+    expressions,
+    kind_of,
+    refuse,
+)
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import first_of_each, without_repeats
 from penstock.columns.statement_sources import Condition, Sources
@@ -136,6 +144,7 @@ class Select:
 
     def plan(self) -> Plan:
         self.sources.selected = self._selected()
+        self.sources.named = {column.name.lower() for node in self._parts() for column in columns_in(node)}
         query = self.sources.joined(self.conditions)
         items = list(self._items())
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
@@ -160,12 +169,15 @@ class Select:
 
     def _selected(self) -> set[str]:
         """Tables whose columns the result is made of."""
-        parts = [self.node.args.get(part) for part in ("group", "having", "order")]
-        nodes = [*self.node.expressions, *(part for part in parts if part is not None)]
-        known = expressions()
+        nodes, known = self._parts(), expressions()
         if any(node.find(known.Star) and not node.find(known.Count) for node in nodes):
             return {source.alias for source in self.sources.all}
         return set().union(*map(self.sources.tables_of, nodes))
+
+    def _parts(self) -> list[Node]:
+        """What the result is made of."""
+        parts = [self.node.args.get(part) for part in ("group", "having", "order")]
+        return [*self.node.expressions, *(part for part in parts if part is not None)]
 
     # Results.
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from penstock.columns.expressions import Column, Expr, Stored, Value, when
+from penstock.columns.expressions import Column, Expr, Stored, Value, columns_of, when
 from penstock.columns.joining import Columns, How, Join, RepeatedKeyError, ResultColumns, with_first
 from penstock.columns.query import Query
 from penstock.columns.results import Result, ResultColumn
@@ -120,6 +120,8 @@ class Sources:
         self.translate = Translator(self.value)
         self.selected: set[str] = set()
         """Tables whose columns the result is made of."""
+        self.named: set[str] = set()
+        """Columns that it is made of."""
         self._subquery = subquery
         self._rows: dict[int, int] = {}
         """Of the tables of joins, by these."""
@@ -217,7 +219,13 @@ class Sources:
         for condition in rest:
             query = self._filtered(query, condition, self.translate)
         graph = query.graph()
+        given = [key for join in query.joins for key in join.keys]
+        given += [] if query.condition is None else [query.condition]
+        used = {name for each in given for name in columns_of(each)}
         for join in query.joins:
+            beside = [n for outer, n in join.names.items() if outer in used or n.lower() in self.named]
+            key = join.other_keys[:1]  # whose rows are found by it, and that a row has met one
+            join.other.expect([*key, *(key if len(join.other_keys) == 1 else ()), *beside])
             try:
                 join.met(graph)
             except RepeatedKeyError as problem:
