@@ -1,7 +1,9 @@
 """SQL over tables: one statement at a time, in DuckDB's dialect, read by sqlglot, run as queries.
 
 The largest table that is named is scanned; the others are joined with it (`Query.join`), those conditions
-that are about one of them alone met before. ORDER BY and LIMIT are done with the result.
+that are about one of them alone met before. ORDER BY and LIMIT are done with the result. What the engine has
+not is made in memory, of results of parts of the statement: pairs of rows (`statement_pairs`), window
+functions (`statement_windows`), sets of keys (`statement_grouping_sets`). A plan is kept (`prepared`).
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ def sql(statement: str, /, **tables: Any) -> Result:
 
     Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
     CASE, COALESCE, casts, functions of texts, dates and times), SUM, AVG, MIN, MAX, COUNT, with DISTINCT too,
-    VARIANCE and STDDEV, FILTER, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT; joins by equal keys that the
-    smaller table has once, ON or USING, LEFT, SEMI and ANTI too; subqueries behind FROM, WITH, IN and EXISTS
-    and as values, also correlated by equal keys.
+    VARIANCE and STDDEV, FILTER, window functions, GROUP BY, also with sets of keys, HAVING, ORDER BY, LIMIT,
+    DISTINCT; joins by equal keys, ON or USING, LEFT, RIGHT, FULL, SEMI and ANTI too; subqueries behind FROM,
+    WITH, IN and EXISTS and as values, also correlated by equal keys.
 
     Args:
         statement: In DuckDB's dialect.
