@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,8 +82,14 @@ def _year(day: int) -> int:
 
 
 def has_squares(query: Query, graph: Graph, expression: Expr | None) -> bool:
-    """Whether it is of integers or decimals whose squares are known to fit 64 bits."""
+    """Whether it is of integers or decimals whose squares fit 64 bits; where that is not known, a pass finds
+    their extremes."""
     if expression is None or graph.lower(expression).type.kind not in ("integer", "decimal"):
         return False
     values = values_of(query, graph, expression)
-    return values is not None and (not values or max(-values[0], values[-1]) < 1 << 31)
+    if values is None:
+        extremes = (expression.min().alias("low"), expression.max().alias("high"))
+        found = replace(query, keys=(), aggregates=extremes, limit=None, having=None).grouped().columns
+        low, high = (int(each.bits.view(np.int64)[0]) for each in found)
+        values = range(low, high + 1) if found[0].valid[0] else range(0)
+    return not values or max(-values[0], values[-1]) < 1 << 31

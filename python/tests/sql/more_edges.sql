@@ -63,3 +63,4 @@ select s.id, s.f from s where s.f in (0.1, 0.2, 1e300, 'nan'::double) order by i
 select (k, g) in ((null, 'north'), (2, null)) from s order by id
 select id from s where (k, b) = (i8, b) order by id
 select id from s where (f, d) = ('nan'::double, d) order by id
+select i16, p, stddev(i16) as d from (select i16, p from w union all select i16, p from w) group by i16, p order by i16, p
