@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.report.figures import number
 from penstock.report.papers import plots
-from penstock.report.papers.evaluation import ratios
+from penstock.report.papers.evaluation import LEVEL, ratios
 from penstock.sizes import format_bytes
 
 STATES = {
@@ -121,7 +121,11 @@ def _card(answer: dict[str, Any], figure: dict[str, Any]) -> str:
 
 
 def _yes(yes: str, ours: float) -> str:
-    return f"{'Yes' if (ours > 1) == (yes == 'above') else 'No'}, " if yes else ""
+    if not yes:
+        return ""
+    if 1 / LEVEL < ours < LEVEL:
+        return "About even, "
+    return "Yes, " if (ours > 1) == (yes == "above") else "No, "
 
 
 def _losses(evaluated: dict[str, Any]) -> str:
