@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import penstock
 import pytest
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
@@ -24,7 +25,7 @@ def lines_of(name: str, folder: Path, *options: str) -> dict[str, dict[str, Any]
     """The result lines of a benchmark by id."""
     results = folder / "results.jsonl"
     command = [sys.executable, str(FOLDER / name), "--results", str(results), *options]
-    package = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    package = [str(Path(penstock.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     # Threads of torch that spin for the next one's turn take the cores from those that have it.
     own = {"PYTHONPATH": os.pathsep.join(package), "OMP_WAIT_POLICY": "PASSIVE"}
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **own})
