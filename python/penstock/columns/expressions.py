@@ -225,9 +225,9 @@ class Value(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Stored(Expr):
-    """A value as a column of a type stores it: days, ticks, units of the last digit."""
+    """A value as a column of a type stores it: days, ticks, units of the last digit; None: a null."""
 
-    value: int | float
+    value: int | float | None
     type: ColumnType
 
 

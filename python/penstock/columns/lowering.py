@@ -92,7 +92,10 @@ class Graph(Values):
                 return self.lower(of)
             case Value(value):
                 return self.literal(value, None)
+            case Stored(None, kind):
+                return self.literal(None, kind)
             case Stored(value, kind):
+                assert value is not None
                 return Typed(self.float(value) if kind.is_number else self.integer(int(value)), kind)
             case Call(name, args, extra):
                 return self.call(name, args, extra)

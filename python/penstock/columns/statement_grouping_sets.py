@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.columns.statement_nodes import Node, expressions, kind_of, refuse
+from penstock.columns.statement_nodes import NULL_OF, Node, expressions, kind_of, refuse
 from penstock.columns.statement_rewriting import shown_name
 
 OF_SETS = ("Rollup", "Cube", "GroupingSets")
@@ -105,11 +105,11 @@ def _select(
     """One set's groups."""
     known, select = expressions(), node.copy()
     missing = [key for key in keys if not _stands(key, chosen)]
+    given = [*(_of_set(each, keys, missing) for each in items), known.Count(this=known.Star())]
     made = [
-        known.alias_(_of_set(each, keys, missing), name, quoted=True)
-        for each, name in zip(items, names, strict=True)
+        known.Alias(this=each, alias=known.to_identifier(name, quoted=True))
+        for each, name in zip(given, [*names, COUNT], strict=True)
     ]
-    made.append(known.alias_(known.Count(this=known.Star()), COUNT, quoted=True))
     select.set("expressions", made)
     for part in ("order", "limit", "offset", "distinct", "with_"):
         select.set(part, None)
@@ -121,17 +121,23 @@ def _select(
 
 
 def _of_set(node: Node, keys: Sequence[Node], missing: Sequence[Node]) -> Node:
-    """An expression in which keys that a set has not are null."""
+    """An expression in which keys that a set has not are null. What is in a key, an aggregate or a subquery
+    is no key of its own."""
     known = expressions()
 
     def instead(part: Node) -> Node:
         if kind_of(part) in ("Grouping", "GroupingId"):
             return known.Literal.number(_grouping(part, keys, missing))
-        if not _stands(part, missing) or part.find_ancestor(known.AggFunc, known.Filter) is not None:
-            return part
-        return known.Null()
+        if _stands(part, missing):
+            return known.Anonymous(this=NULL_OF, expressions=[part.copy()])
+        if not _stands(part, keys) and not isinstance(part, (known.AggFunc, known.Filter, known.Query)):
+            for each in list(part.iter_expressions()):
+                made = instead(each)
+                if made is not each:
+                    each.replace(made)
+        return part
 
-    return known.Paren(this=node.copy()).transform(instead).this
+    return instead(node.copy())
 
 
 def _grouping(node: Node, keys: Sequence[Node], missing: Sequence[Node]) -> int:

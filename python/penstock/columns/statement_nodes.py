@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 Node = Any
 """Of sqlglot's syntax tree."""
 
+NULL_OF = "null of the type of"
+"""The function that stands for a key that a set of GROUP BY has not: of the key."""
+
 
 def expressions() -> Any:
     """The classes of sqlglot's tree, which is imported where a statement is read."""

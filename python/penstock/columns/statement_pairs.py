@@ -16,7 +16,7 @@ from penstock.columns.prepared import Runnable
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import Node, columns_in, conjuncts, expressions, kind_of, refuse
-from penstock.columns.statement_rewriting import parts_of, shown_name
+from penstock.columns.statement_rewriting import is_result, parts_of, shown_name
 from penstock.columns.statement_sources import Source
 from penstock.columns.table import open_table
 
@@ -141,7 +141,7 @@ class Pairs:
                 names = self.called if name in ("order", "having") else set()
                 if name == "order" and kind_of(column.parent) == "Ordered":
                     names = self.shown
-                if column.table or column.name.lower() not in names:
+                if not is_result(column, names):
                     yield column
 
     def _named(self) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.columns.statement_nodes import Node, columns_in, expressions, kind_of
+from penstock.columns.statement_nodes import NULL_OF, Node, columns_in, expressions, kind_of
 from penstock.columns.statement_sources import Source
 
 PLAIN = {"expressions", "from_", "joins", "where", "kind"}
@@ -71,8 +71,18 @@ def _columns(node: Node) -> list[Node]:
     found = []
     for name, part in parts_of(node):
         of = columns_in(part) if name not in ("from_", "joins") else ()
-        found += [c for c in of if name not in ("order", "having") or c.table or c.name.lower() not in called]
+        found += [c for c in of if name not in ("order", "having") or not is_result(c, called)]
     return found
+
+
+def is_result(column: Node, called: set[str]) -> bool:
+    """Whether a name in ORDER BY or HAVING is that of a result, and not of a table's column."""
+    known, up = expressions(), column.parent
+    while up is not None and not isinstance(up, known.Query):
+        if kind_of(up) == "Anonymous" and up.this == NULL_OF:
+            return False
+        up = up.parent
+    return not column.table and column.name.lower() in called
 
 
 def _replace_columns(node: Node, make: Callable[[Node], Node]) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from penstock.columns.expressions import Column, Expr, name_of
+from penstock.columns.expressions import Column, Expr, Stored, name_of
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import (
+    NULL_OF,
     Node,
     aggregates_in,
     check_parts,
@@ -234,13 +235,20 @@ class Select:
         key_names = {self._text(node): f"k{k}" for k, node in enumerate(keys)}
         names = dict(key_names)
         outputs: list[Expr] = []
+        graph = query.graph()
+
+        def constant(node: Node) -> Expr | None:
+            if kind_of(node) == "Anonymous" and node.this == NULL_OF:
+                (key,) = node.expressions
+                return Stored(None, graph.lower(self.translate(key)).type)
+            return self.sources.constant(node)
 
         def of_key(node: Node) -> Expr | None:
             """Beside aggregates there are keys."""
             name = key_names.get(self._text(node))
             if name is None and kind_of(node) == "Column":
                 refuse(node, "it stands neither in GROUP BY nor in an aggregate")
-            return Column(name) if name is not None else self.sources.constant(node)
+            return Column(name) if name is not None else constant(node)
 
         of_group = Translator(of_key, self.translate)
 
@@ -265,7 +273,7 @@ class Select:
                 return Column(shown[number][0])
             if self._text(node) in names or isinstance(node, expressions().AggFunc) or _is_filtered(node):
                 return Column(result(node))
-            return self.sources.constant(node)
+            return constant(node)
 
         having = self.node.args.get("having")
         condition = None if having is None else Translator(of_result)(having.this)

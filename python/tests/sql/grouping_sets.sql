@@ -30,3 +30,13 @@ select g, sum(id) filter (where b) as f, count(*) from s group by cube (g) order
 select g || '!' as h, count(*) from s group by rollup (g) order by h, 2
 select z, tf, count(*), sum(i), sum(d18) from w group by cube (z, tf) order by 1, 2, 3
 select g, count(*) from s group by rollup (g) union all select region, quota from r order by 1, 2
+select coalesce(g, 'z') as z, g, count(*) from s group by rollup (coalesce(g, 'z'), g) order by 1, 2, 3
+select k > 2 as o, k, count(*) from s group by grouping sets ((k > 2), (k, k > 2)) order by 1, 2, 3
+select year(day) as y, count(*) from s group by rollup (day) order by y, 2
+select g, count(*) from s group by rollup (g) having upper(g) = 'NORTH' or g is null order by g, 2
+select day as dy, count(*) from s group by cube (dy, g) having year(dy) > 2000 and grouping(g) = 1 order by 1, 2
+select b, count(*) from s group by rollup (b) having b
+select region, count(*) from c group by rollup (region) having count(*) < (select sum(quota) from r where region = 'west') order by 1, 2
+select g, (select max(cid) from c) as m, count(*) from s group by rollup (g) order by 1, 2, 3
+select g as g, count(*) from (select upper(g) as g from s) group by rollup (g) having g <> 'NORTH' order by 1, 2
+select region, count(*) from c full join r using (region) group by rollup (region) having region > 'f' order by 1, 2
