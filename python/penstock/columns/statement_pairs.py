@@ -17,7 +17,7 @@ from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import Node, columns_in, conjuncts, expressions, kind_of, refuse
 from penstock.columns.statement_rewriting import is_result, parts_of, shown_name
-from penstock.columns.statement_sources import Source
+from penstock.columns.statement_sources import Source, first_there, merged
 from penstock.columns.table import open_table
 
 ALONE = "put the join into a subquery behind FROM"
@@ -121,9 +121,6 @@ class Pairs:
             column.replace(self._instead(column))
         return node
 
-    def _side_of(self, source: Source) -> _Side | None:
-        return next((side for side in self.sides if source.alias in side.names), None)
-
     def _owner(self, column: Node) -> Source | None:
         """The table that has a column; None: it is the name of a result."""
         name = column.name.lower()
@@ -149,15 +146,15 @@ class Pairs:
         ons = (column for source in self.sources for on in source.on for column in columns_in(on))
         for column in (*self._columns(), *ons):
             owner = self._owner(column)
-            if owner is not None and self._side_of(owner):
-                yield owner.alias, column.name.lower()
-                yield from self._merged(owner, column)
+            if owner is not None:
+                named = [(owner.alias, column.name.lower()), *self._merged(owner, column)]
+                yield from (each for each in named if any(each[0] in side.names for side in self.sides))
 
     def _merged(self, owner: Source, column: Node) -> list[tuple[str, str]]:
-        """What else a column behind USING may come from: where the first table has none, the second's."""
-        second, name = self.sides[1].sources[0], column.name.lower()
-        is_one = not column.table and self.how in ("right", "full") and owner in self.sides[0].sources
-        return [(second.alias, name)] if is_one and name in second.using else []
+        """What else a column behind USING may come from: where the first table has none, another's."""
+        name = column.name.lower()
+        others = [] if column.table else merged(name, self.sources[self.sources.index(owner) + 1 :])
+        return [(other.alias, name) for other in others]
 
     def _share(self, second: Source) -> Node | None:
         """Gives the sides their keys and conditions, and returns what is asked of pairs."""
@@ -197,10 +194,11 @@ class Pairs:
         found = set()
         for column in columns_in(node):
             owner = self._owner(column)
-            side = None if owner is None else self._side_of(owner)
-            found.add(OTHER if side is None else self.sides.index(side))
-            if owner is not None and self._merged(owner, column):
-                found.add(1)
+            aliases = (
+                [owner.alias, *(a for a, _ in self._merged(owner, column))] if owner is not None else [""]
+            )
+            for alias in aliases:
+                found.add(next((k for k, side in enumerate(self.sides) if alias in side.names), OTHER))
         return found
 
     def _select(self, side: _Side) -> Node:
@@ -228,15 +226,18 @@ class Pairs:
 
     def _instead(self, column: Node) -> Node:
         """What stands for a column of a table behind the pairs."""
-        known, owner = expressions(), self._owner(column)
+        owner = self._owner(column)
         if owner is None:
             return column
-        name = column.name.lower()
-        if not self._side_of(owner):
-            return known.column(name, table=owner.alias)
-        names = [(owner.alias, name), *self._merged(owner, column)]
-        made = [known.column(f"{alias}.{each}", table=self.alias, quoted=True) for alias, each in names]
-        return made[0] if len(made) == 1 else known.Coalesce(this=made[0], expressions=made[1:])
+        names = [(owner.alias, column.name.lower()), *self._merged(owner, column)]
+        return first_there([self._behind(*each) for each in names])
+
+    def _behind(self, alias: str, name: str) -> Node:
+        """A column of a table where the pairs stand."""
+        known = expressions()
+        if not any(alias in side.names for side in self.sides):
+            return known.column(name, table=alias)
+        return known.column(f"{alias}.{name}", table=self.alias, quoted=True)
 
     def _name_results(self) -> None:
         """Results keep the names that they have now."""
@@ -259,17 +260,15 @@ class Pairs:
                 continue
             if any(star.args.values()):
                 refuse(each, f"beside this join a star is a plain one: {ALONE}")
-            for source in self.sources:
+            for number, source in enumerate(self.sources):
                 is_all = star is each
                 if (is_all or each.table.lower() == source.alias) and source.how not in ("semi", "anti"):
                     for low, name in source.names.items():
                         if not (is_all and low in source.using):
-                            table = None if is_all and self._is_used(low) else source.alias
-                            items.append(known.alias_(known.column(low, table=table), name, quoted=True))
+                            of = [source, *(merged(low, self.sources[number + 1 :]) if is_all else ())]
+                            column = first_there([known.column(low, table=one.alias) for one in of])
+                            items.append(known.alias_(column, name, quoted=True))
         self.node.set("expressions", items)
-
-    def _is_used(self, name: str) -> bool:
-        return any(name in source.using for source in self.sources)
 
 
 def chain(sources: Sequence[Source], number: int) -> list[Source]:

@@ -401,5 +401,18 @@ def used(name: Node, source: Source, before: Sequence[Source]) -> Node:
     owners = [each for each in before if low in each.names and low not in each.using]
     if low not in source.names or len(owners) != 1:
         refuse(source.node, f"USING takes columns of this table and of one before, and {name.name} is none")
-    columns = (expressions().column(low, table=each.alias) for each in (owners[0], source))
-    return expressions().EQ(this=next(columns), expression=next(columns))
+    of = [owners[0], *merged(low, before[before.index(owners[0]) + 1 :])]
+    mine = first_there([expressions().column(low, table=each.alias) for each in of])
+    return expressions().EQ(this=mine, expression=expressions().column(low, table=source.alias))
+
+
+def merged(name: str, sources: Sequence[Source]) -> list[Source]:
+    """Tables that have rows without one of the tables before, whose column behind USING stands for theirs."""
+    return [each for each in sources if name in each.using and each.how in ("right", "full")]
+
+
+def first_there(columns: Sequence[Node]) -> Node:
+    """The first of the columns that is no null."""
+    return (
+        columns[0] if len(columns) == 1 else expressions().Coalesce(this=columns[0], expressions=columns[1:])
+    )

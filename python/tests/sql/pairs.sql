@@ -73,3 +73,10 @@ select max(name) as m, g from s full join c on k = cid group by g having max(nam
 select s.id, c.cid from s left join c on s.k = c.cid and s.d < c.credit order by 1, 2
 select count(*), count(x), count(y) from (select a.id as x, b.id as y from s a full join s b on a.k = b.id)
 select x, y from (select a.id as x, b.id as y from s a left join c on a.k = c.cid right join s b on a.k = b.id) where x > 2 order by x, y
+select a.id, b.cid, x.cid, region from s a join c b on a.k = b.cid full join r using (region) full join c x using (region) order by 1, 2, 3, 4
+select region, r.boss, c.cid, x.n from r full join c using (region) join (select 'nowhere' as region, 1 as n union select region, cid from c) x using (region) order by 1, 2, 3, 4
+select c.cid, r.boss, x.cid from r right join c using (region) left join c x using (region) order by 1, 2, 3
+select region, count(*) from r full join c using (region) full join (select g as region, id from s) x using (region) group by region order by 1
+select * from r full join c using (region) join s on c.cid = s.k order by cid, id
+select * from r full join c using (region) full join (select g as region, id from s) x using (region) order by region, cid, id
+select * from c full join r using (region) join (select region, quota as q from r) x on c.cid * 10 = x.q order by 1, cid, q
