@@ -43,3 +43,11 @@ def test_explain_says_what_is_done_in_memory() -> None:
     assert "inner join, in memory, with" in joined
     ranked = prepared("SELECT k, rank() OVER (ORDER BY v) AS r FROM t", {"t": table}).explain()
     assert "window functions, in memory: rank" in ranked
+
+
+def test_a_table_before_a_comma_is_refused_behind_on() -> None:
+    one, two = opened(k=[1], v=[2]), opened(k=[1, 1])
+    with pytest.raises(
+        ValueError, match=r"sql: a\.v: ON of a join behind a comma takes no columns of tables"
+    ):
+        sql("SELECT a.v FROM a, b FULL JOIN b c ON a.v = c.k", a=one, b=two)

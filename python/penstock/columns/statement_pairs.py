@@ -165,6 +165,9 @@ class Pairs:
         else:
             self._push(given, {"left": [0], "right": [1], "full": []}[self.how])
             given = list(second.on)
+            for column in (column for on in given for column in columns_in(on)):
+                if self._owner(column) is not None and OTHER in self._sides_of(column):
+                    refuse(column, "ON of a join behind a comma takes no columns of tables before the comma")
         rest = []
         for each in given:
             both = (each.this, each.expression) if kind_of(each) == "EQ" else ()
