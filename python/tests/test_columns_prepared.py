@@ -105,6 +105,20 @@ def test_a_closed_table_is_refused_as_before(tables: Any) -> None:
         sql(JOINED, **tables)
 
 
+@pytest.mark.parametrize("change", ["closed", "has changed since it was opened"])
+def test_a_table_of_one_row_is_read_again(tables: Any, tmp_path: Path, change: str) -> None:
+    one = open_table(written(tmp_path / "one", w=[5]), executor="cpu")
+    statement = "SELECT k + w AS x FROM a, one ORDER BY x LIMIT 1"
+    assert sql(statement, a=tables["a"], one=one).item() == 6
+    if change == "closed":
+        one.close()
+    else:
+        for file in (tmp_path / "one").glob("*.values"):
+            file.write_bytes(file.read_bytes())
+    with pytest.raises(ValueError, match=change):
+        sql(statement, a=tables["a"], one=one)
+
+
 def test_kept_plans_hold_no_tables(tmp_path: Path, plans: PreparedPlans) -> None:
     table = open_table(written(tmp_path / "a", k=[1, 2], v=[3, 4]), executor="cpu")
     for statement in ("SELECT sum(x.v) FROM a x JOIN a y ON x.k = y.k", "SELECT k FROM a LIMIT 1"):

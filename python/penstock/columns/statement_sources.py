@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from penstock.columns.statement_nodes import (
     sentence,
 )
 from penstock.columns.table import Table
-from penstock.columns.types import INTEGER
+from penstock.columns.types import INTEGER, ColumnType
+
+if TYPE_CHECKING:
+    from penstock._native import ColumnRows, ColumnTable
 
 ONE_ROW = "the only row"
 UNCONNECTED = "it has no key that is equal to one of the tables before"
@@ -329,7 +332,7 @@ class Sources:
                 raise _no_column(mine, [source], list(names))
             right.append(names[mine.name.lower()] if made[k] is None else f"key {k}")
         if not keys:
-            columns, left, right = _one_row(columns), [Value(0)], [ONE_ROW]
+            columns, left, right = OneRow(columns), [Value(0)], [ONE_ROW]
         taken = {name for s in self.all for name in s.columns.values()}
         if source.how in ("inner", "left"):
             source.columns = {
@@ -387,12 +390,36 @@ class Sources:
         return replace(query, joins=(*query.joins, join))
 
 
-def _one_row(columns: Columns) -> Columns:
+class OneRow:
     """Columns of one row, or of none, with a key that all rows meet."""
-    given = [columns.host(name) for name in columns.names]
-    rows = len(given[0].bits)
-    key = ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
-    return ResultColumns([*given, key])
+
+    def __init__(self, of: Columns) -> None:
+        self.of, self.names = of, [*of.names, ONE_ROW]
+
+    def type_of(self, name: str) -> ColumnType:
+        return INTEGER if name == ONE_ROW else self.of.type_of(name)
+
+    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
+        return ResultColumns([self.host(name)]).rows(native, name)
+
+    def host(self, name: str) -> ResultColumn:
+        if name != ONE_ROW:
+            return self.of.host(name)
+        rows = len(self.of.host(self.of.names[0]).bits)
+        return ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
+
+    def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
+        return None
+
+    def expect(self, names: Iterable[str]) -> None:
+        pass
+
+    @property
+    def is_lasting(self) -> bool:
+        return self.of.is_lasting
+
+    def forget(self) -> None:
+        self.of.forget()
 
 
 def used(name: Node, source: Source, before: Sequence[Source]) -> Node:
