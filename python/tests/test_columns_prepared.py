@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import threading
 import weakref
@@ -130,6 +131,40 @@ def test_kept_plans_hold_no_tables(tmp_path: Path, plans: PreparedPlans) -> None
     assert len(plans._kept) == 2
 
 
+def test_plans_of_tables_that_are_gone_are_let_go(tables: Any, tmp_path: Path, plans: PreparedPlans) -> None:
+    table = open_table(written(tmp_path / "c", t=["p", "q"]), executor="cpu")
+    sql("SELECT upper(t) AS t FROM c ORDER BY t", c=table)
+    del table
+    gc.collect()
+    sql(JOINED, **tables)
+    assert [key[0] for key in plans._kept] == [JOINED]
+
+
+def test_a_plan_of_yesterday_is_not_run(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock(datetime.date):
+        day = 1
+
+        @classmethod
+        def today(cls) -> Any:
+            return datetime.date(2030, 1, cls.day)
+
+    real = prepared.result_of
+
+    def over_midnight(plan: Any) -> Any:
+        Clock.day = 2
+        return real(plan)
+
+    monkeypatch.setattr(datetime, "date", Clock)
+    monkeypatch.setattr(statements, "result_of", over_midnight)
+    statement = "SELECT k + day(current_date) AS d FROM a ORDER BY d LIMIT 1"
+    assert [sql(statement, **tables).item() for _ in range(2)] == [2, 3]
+
+
+def test_what_is_no_text_is_refused(tables: Any) -> None:
+    with pytest.raises(TypeError, match="sql: a statement is a text, not list"):
+        sql(["SELECT 1"], **tables)  # type: ignore[arg-type]
+
+
 def test_kept_plans_hold_no_rows_of_joined_tables(tables: Any, plans: PreparedPlans) -> None:
     sql(JOINED, **tables)
     (kept,) = plans._kept.values()
@@ -165,7 +200,7 @@ def test_few_plans_are_kept(tables: Any, plans: PreparedPlans, monkeypatch: pyte
     assert [key[0][-1] for key in plans._kept] == ["2", "3"]
     monkeypatch.setattr(prepared, "MOST_BYTES", 16)
     sql("SELECT count(*) FROM (SELECT DISTINCT k, v FROM a)", **tables)
-    assert not plans._kept
+    assert [key[0][-1] for key in plans._kept] == ["2", "3"]
 
 
 def test_threads_run_a_statement_at_once(tables: Any) -> None:

@@ -46,6 +46,8 @@ class Prepared:
 
     plan: Runnable
     subqueries: list[tuple[Runnable, Result]]
+    day: datetime.date
+    """Before it was planned."""
     tables: dict[str, weakref.ref[Table]] = field(default_factory=dict)
 
     def is_current(self) -> bool:
@@ -65,6 +67,10 @@ class Prepared:
     def is_lasting(self) -> bool:
         return all(plan.is_lasting for plan in (self.plan, *(each for each, _ in self.subqueries)))
 
+    def has_gone(self) -> bool:
+        """Whether a table is no more, so that none can ask for it."""
+        return any(ref() is None for ref in self.tables.values())
+
 
 def result_of(plan: Runnable) -> Result:
     """The result of a plan that does not run again before others have."""
@@ -83,8 +89,10 @@ class PreparedPlans:
 
     def take(self, statement: str, tables: Mapping[str, Any]) -> Prepared | None:
         """The plan of a statement, which is the caller's then."""
+        key = _key(statement, tables, datetime.date.today())
         with self._lock:
-            found = self._kept.pop(_key(statement, tables), None)
+            self._drop_gone()
+            found = self._kept.pop(key, None)
         if found is None or any(ref() is not tables[name] for name, ref in found.tables.items()):
             return None
         return found
@@ -93,9 +101,12 @@ class PreparedPlans:
         """Keeps a plan that has run, if all tables are open ones, and it is not too large."""
         if not all(isinstance(each, Table) for each in tables.values()) or not prepared.is_lasting():
             return
+        if prepared.nbytes() > MOST_BYTES:
+            return
         prepared.tables = {name: weakref.ref(table) for name, table in tables.items()}
         with self._lock:
-            self._kept[_key(statement, tables)] = prepared
+            self._drop_gone()
+            self._kept[_key(statement, tables, prepared.day)] = prepared
             while len(self._kept) > MOST_PLANS or self._bytes() > MOST_BYTES:
                 self._kept.popitem(last=False)
 
@@ -104,13 +115,18 @@ class PreparedPlans:
         with self._lock:
             self._kept.clear()
 
+    def _drop_gone(self) -> None:
+        """A plan holds the words of its tables' texts."""
+        for key in [key for key, each in self._kept.items() if each.has_gone()]:
+            del self._kept[key]
+
     def _bytes(self) -> int:
         return sum(each.nbytes() for each in self._kept.values())
 
 
-def _key(statement: str, tables: Mapping[str, Any]) -> Any:
+def _key(statement: str, tables: Mapping[str, Any], day: datetime.date) -> Any:
     """The day is one of a statement's values."""
-    return (statement, datetime.date.today(), *((name, id(table)) for name, table in tables.items()))
+    return (statement, day, *((name, id(table)) for name, table in tables.items()))
 
 
 def _same(mine: Result, other: Result) -> bool:

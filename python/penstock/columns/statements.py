@@ -8,6 +8,7 @@ functions (`statement_windows`), sets of keys (`statement_grouping_sets`). A pla
 
 from __future__ import annotations
 
+import datetime
 import logging
 import weakref
 from collections.abc import Mapping
@@ -65,6 +66,7 @@ def sql(statement: str, /, **tables: Any) -> Result:
         KeyError: A table or column that there is not.
         ImportError: sqlglot is not installed.
     """
+    _check_text(statement)
     known = prepared_plans.take(statement, tables)
     if known is None or not known.is_current():
         weak = {n: weakref.proxy(each) if isinstance(each, Table) else each for n, each in tables.items()}
@@ -80,8 +82,8 @@ def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
         import sqlglot
     except ImportError:
         raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
-    if not isinstance(statement, str):
-        raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
+    _check_text(statement)
+    day = datetime.date.today()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it would log is raised below
     try:
         parsed = sqlglot.parse(statement, dialect="duckdb")
@@ -91,7 +93,7 @@ def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
                 f"sql: there {'is no statement' if not count else f'are {count} statements'}: give one"
             )
         planner = _Planner({name.lower(): each for name, each in tables.items()})
-        return Prepared(planner.plan(parsed[0]), planner.shared.subqueries)
+        return Prepared(planner.plan(parsed[0]), planner.shared.subqueries, day)
     except sqlglot.errors.ParseError as problem:
         at = problem.errors[0] if problem.errors else {}
         why = str(at.get("description") or problem).splitlines()[0].partition(" but got <Token")[0]
@@ -104,6 +106,11 @@ def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
         raise kind(f"sql: {problem.what}: {remedy}") from None
     except RecursionError:
         raise ValueError("sql: the statement is nested too deep: make it two, or use IN") from None
+
+
+def _check_text(statement: Any) -> None:
+    if not isinstance(statement, str):
+        raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
 
 
 @dataclass
