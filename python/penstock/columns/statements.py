@@ -50,9 +50,10 @@ def sql(statement: str, /, **tables: Any) -> Result:
 
     Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
     CASE, COALESCE, casts, functions of texts, dates and times), SUM, AVG, MIN, MAX, COUNT, with DISTINCT too,
-    VARIANCE and STDDEV, FILTER, window functions, GROUP BY, also with sets of keys, HAVING, ORDER BY, LIMIT,
-    DISTINCT; joins by equal keys, ON or USING, LEFT, RIGHT, FULL, SEMI and ANTI too; subqueries behind FROM,
-    WITH, IN and EXISTS and as values, also correlated by equal keys.
+    VARIANCE and STDDEV, FILTER, window functions, GROUP BY, with ROLLUP, CUBE and GROUPING SETS too, HAVING,
+    ORDER BY, LIMIT, DISTINCT; joins by equal keys, ON or USING, LEFT, RIGHT, FULL, SEMI and ANTI too;
+    subqueries behind FROM, WITH, IN and EXISTS and as values, also correlated by equal keys. Joins whose
+    tables both have a key more than once, and window functions, are made in the host's memory.
 
     Args:
         statement: In DuckDB's dialect.
