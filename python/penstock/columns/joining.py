@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from penstock.columns.expressions import Expr, calls_of, columns_of
 from penstock.columns.graph import Typed
 from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
-from penstock.columns.key_packing import KeyPacking, RankTable, packed_in_place
+from penstock.columns.key_packing import KeyPacking, RankTable
+from penstock.columns.other_tables import Columns, uploaded
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
@@ -22,7 +22,6 @@ from penstock.columns.types import ColumnType, numbers_of_sorted
 if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
     from penstock.columns.lowering import Graph
-    from penstock.columns.query import Query
     from penstock.columns.table import Table
 
 How = Literal["inner", "left", "semi", "anti"]
@@ -51,123 +50,6 @@ class KeyTypeError(TypeError):
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}: {remedy}")
         self.what = what
-
-
-class Columns(Protocol):
-    """The other table, a column at a time."""
-
-    names: list[str]
-
-    def type_of(self, name: str) -> ColumnType: ...
-
-    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
-        """Where kernels of a table's executor reach them."""
-
-    def host(self, name: str) -> ResultColumn: ...
-
-    def packed(
-        self, native: ColumnTable, names: Sequence[str]
-    ) -> tuple[list[int], list[int], ColumnRows] | None:
-        """See `packed_in_place`; None: by `host`."""
-
-    def expect(self, names: Iterable[str]) -> None:
-        """Says which columns a first run will ask for, each as often as it will."""
-
-    @property
-    def is_lasting(self) -> bool:
-        """See `Query.is_lasting`."""
-
-    def forget(self) -> None:
-        """Lets go of what lies in an executor's memory for joins before this one."""
-
-
-MOST_BESIDE = 1 << 30
-"""Bytes of columns that lie in an executor's memory before they are asked for."""
-
-
-class QueryColumns:
-    """Columns of a query's result, each read when it is asked for, and those with it that will be."""
-
-    def __init__(self, query: Query) -> None:
-        self.query = query
-        self.names = query.names()
-        self.expected: Counter[str] = Counter()
-        """How often a run asks for columns in the executor's memory; the one before has."""
-        self.asked: Counter[str] = Counter()
-        self.ready: dict[str, ColumnRows] = {}
-
-    def type_of(self, name: str) -> ColumnType:
-        return self.query.type_of(name)
-
-    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
-        if native.executor != self.query.table.native.executor:
-            return _uploaded(native, self.host(name))
-        self.asked[name] += 1
-        if name not in self.ready:
-            most = max(MOST_BESIDE // (9 * max(self.query.table.rows, 1)), 1)
-            later = [each for each in self.expected - self.asked if each != name and each not in self.ready]
-            names = [name, *later[: most - 1]]
-            self.ready |= zip(names, self.query.kept_columns(names), strict=False)
-        found = self.ready[name]
-        if self.asked[name] >= self.expected[name]:
-            del self.ready[name]
-        return found
-
-    def expect(self, names: Iterable[str]) -> None:
-        self.expected |= Counter(name for name in names if name in self.names)
-
-    def host(self, name: str) -> ResultColumn:
-        return self.query.result_column(name)
-
-    def packed(
-        self, native: ColumnTable, names: Sequence[str]
-    ) -> tuple[list[int], list[int], ColumnRows] | None:
-        if native.executor != self.query.table.native.executor:
-            return None
-        return packed_in_place(self.query, names)
-
-    @property
-    def is_lasting(self) -> bool:
-        return self.query.is_lasting
-
-    def forget(self) -> None:
-        self.expected, self.asked = self.asked, Counter()
-        self.ready.clear()
-        self.query.forget()
-
-
-class ResultColumns:
-    """Columns that have been read."""
-
-    def __init__(self, columns: list[ResultColumn]) -> None:
-        self.names = [column.name for column in columns]
-        self._columns = dict(zip(self.names, columns, strict=True))
-
-    def type_of(self, name: str) -> ColumnType:
-        return self._columns[name].type
-
-    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
-        return _uploaded(native, self._columns[name])
-
-    def host(self, name: str) -> ResultColumn:
-        return self._columns[name]
-
-    def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
-        return None
-
-    def expect(self, names: Iterable[str]) -> None:
-        pass
-
-    @property
-    def is_lasting(self) -> bool:
-        return True
-
-    def forget(self) -> None:
-        pass
-
-
-def _uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:
-    return native.upload(np.ascontiguousarray(column.bits), column.valid.astype(np.uint8))
 
 
 @dataclass(eq=False)
@@ -284,7 +166,7 @@ class Join:
         if is_stored_so(kind, self.other.type_of(name)):
             rows = self.other.rows(native, name)
             return Placed(self._unique(native.place(rows), kind), rows.rows)
-        rows = _uploaded(native, other_key(self.other.host(name), kind))
+        rows = uploaded(native, other_key(self.other.host(name), kind))
         return Placed(self._unique(native.place(rows), kind), rows.rows, None, rows)
 
     def _packed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> tuple[KeyPacking, ColumnRows]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from penstock.columns.expressions import Expr, columns_of, count
 from penstock.columns.graph import Typed
-from penstock.columns.joining import Join, ResultColumns
+from penstock.columns.joining import Join
 from penstock.columns.lowering_texts import is_literal, literal_text, merged
+from penstock.columns.other_tables import ResultColumns
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType

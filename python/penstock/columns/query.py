@@ -22,8 +22,9 @@ from penstock.columns.expressions import (
 )
 from penstock.columns.graph import Typed
 from penstock.columns.grouping import grouped
-from penstock.columns.joining import HOWS, Columns, How, Join, QueryColumns, ResultColumns
+from penstock.columns.joining import HOWS, How, Join
 from penstock.columns.lowering import Graph
+from penstock.columns.other_tables import Columns, QueryColumns, ResultColumns
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from penstock.columns.expressions import Column, Expr, Stored, Value, columns_of, when
-from penstock.columns.joining import Columns, How, Join, RepeatedKeyError, ResultColumns, with_first
+from penstock.columns.joining import How, Join, RepeatedKeyError, with_first
+from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.query import Query
 from penstock.columns.results import Result, ResultColumn
 from penstock.columns.statement_expressions import Translator

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from penstock.columns.joining import Columns, How, ResultColumns
+from penstock.columns.joining import How
+from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import (
     Node,

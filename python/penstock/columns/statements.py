@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.columns.joining import Columns, KeyTypeError, RepeatedKeyError, ResultColumns
+from penstock.columns.joining import KeyTypeError, RepeatedKeyError
+from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_grouping_sets import by_sets, has_sets

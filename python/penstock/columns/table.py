@@ -16,9 +16,10 @@ from penstock.columns import compiling
 from penstock.columns.as_array import column_array
 from penstock.columns.compiling import QueryCompiler
 from penstock.columns.expressions import Expr
-from penstock.columns.joining import Columns, How
+from penstock.columns.joining import How
 from penstock.columns.layout import ColumnPlace, TableLayout
 from penstock.columns.opening import layout_of
+from penstock.columns.other_tables import Columns
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
 from penstock.columns.types import ColumnType

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.columns.expressions import Aggregate, Column, Expr, Value
-from penstock.columns.joining import Join, ResultColumns
+from penstock.columns.joining import Join
 from penstock.columns.key_packing import MOST_COMBINATIONS, combinations
+from penstock.columns.other_tables import ResultColumns
 from penstock.columns.results import Result, ResultColumn
 from penstock.columns.types import FLOAT
 
