@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import multiprocessing
 import threading
 import weakref
 from collections.abc import Iterator
@@ -201,6 +202,26 @@ def test_few_plans_are_kept(tables: Any, plans: PreparedPlans, monkeypatch: pyte
     monkeypatch.setattr(prepared, "MOST_BYTES", 16)
     sql("SELECT count(*) FROM (SELECT DISTINCT k, v FROM a)", **tables)
     assert [key[0][-1] for key in plans._kept] == ["2", "3"]
+
+
+def test_a_forked_process_has_no_plans_and_no_locks_of_its_parent() -> None:
+    kept = prepared.prepared_plans
+    table = open_table({"k": np.array([1, 1, 2])}, executor="cpu")
+    statement = "SELECT sum(n) FROM (SELECT count(*) AS n FROM t GROUP BY k)"
+    kept.give(statement, {"t": table}, statements.prepared(statement, {"t": weakref.proxy(table)}))
+
+    def run() -> None:
+        assert not kept._kept
+        kept.clear()
+        assert kept.take("", {}) is None
+
+    child = multiprocessing.get_context("fork").Process(target=run)
+    with kept._lock:
+        child.start()
+    child.join(60)
+    child.kill()
+    assert child.exitcode == 0
+    assert kept._kept
 
 
 def test_threads_run_a_statement_at_once(tables: Any) -> None:

@@ -8,6 +8,7 @@ the plan is made with them; a run finds them again, and where one differs, the s
 from __future__ import annotations
 
 import datetime
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -86,6 +87,7 @@ class PreparedPlans:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Any, Prepared] = OrderedDict()
+        self._of_parents: list[OrderedDict[Any, Prepared]] = []
 
     def take(self, statement: str, tables: Mapping[str, Any]) -> Prepared | None:
         """The plan of a statement, which is the caller's then."""
@@ -115,6 +117,14 @@ class PreparedPlans:
         with self._lock:
             self._kept.clear()
 
+    def leave_to_parent(self) -> None:
+        """In a forked process: a thread that is not here may hold the lock, and the plans' tables are
+        the parent's. They are never let go here: that would wait for their threads and remove their folders.
+        """
+        self._lock = threading.Lock()
+        self._of_parents.append(self._kept)
+        self._kept = OrderedDict()
+
     def _drop_gone(self) -> None:
         """A plan holds the words of its tables' texts."""
         for key in [key for key, each in self._kept.items() if each.has_gone()]:
@@ -138,3 +148,4 @@ def _same(mine: Result, other: Result) -> bool:
 
 
 prepared_plans = PreparedPlans()
+os.register_at_fork(after_in_child=prepared_plans.leave_to_parent)
