@@ -244,10 +244,11 @@ class _Planner:
         if problem.tables is None:
             raise problem
         before, alias = problem.tables
-        second = next(source for source in sources if source.alias == alias)
-        first = [source for source in sources if source.alias in before]
-        if second.how != "inner" or len(first) != 1 or first[0].how != "inner":
+        *first, second = [source for source in sources if source.alias in {*before, alias}]
+        if len(first) != 1 or any(source.how != "inner" for source in (*first, second)):
             first = chain(sources, sources.index(second))
+        if not first:
+            raise problem
         return self._of_pairs(node, sources, first, second)
 
     def _of_windows(self, node: Node) -> Plan | SetPlan:

@@ -80,3 +80,6 @@ select region, count(*) from r full join c using (region) full join (select g as
 select * from r full join c using (region) join s on c.cid = s.k order by cid, id
 select * from r full join c using (region) full join (select g as region, id from s) x using (region) order by region, cid, id
 select * from c full join r using (region) join (select region, quota as q from r) x on c.cid * 10 = x.q order by 1, cid, q
+select a.id, b.region, x.id from s a, r b left join e x on b.region = x.g where a.k = x.k order by 1, 2, 3
+select a.id, b.region, x.id from s a, r b left join s x on b.region = x.g where a.k = x.k order by 1, 2, 3
+select a.id, b.cid, x.id from s a, c b left join e x on b.cid = x.k where a.k = x.k order by 1, 2, 3
