@@ -30,6 +30,24 @@ def test_keys_of_types_that_do_not_go_together_are_refused() -> None:
         sql("SELECT count(*) FROM t a FULL JOIN t b ON a.k = b.s", t=table)
 
 
+@pytest.mark.parametrize(
+    ("join", "rows"),
+    [
+        ("t LEFT JOIN u ON t.k = u.k", 6),
+        ("u LEFT JOIN t ON t.k = u.k", 5),
+        ("t LEFT JOIN u ON t.k = u.k AND t.v = 1 AND u.w > 5", 4),
+        ("t LEFT JOIN u ON t.k = u.k AND false", 4),
+        ("t FULL JOIN u ON true", 12),
+        ("t FULL JOIN u ON false", 7),
+        ("t FULL JOIN (SELECT max(w) AS w FROM u) s ON false", 5),
+    ],
+)
+def test_rows_of_a_join_without_columns_are_counted(join: str, rows: int) -> None:
+    tables = {"t": opened(k=[1, 1, 2, 3], v=[1, 2, 3, 4]), "u": opened(k=[1, 1, 4], w=[5, 6, 7])}
+    assert sql(f"SELECT count(*) FROM {join}", **tables).item() == rows
+    assert sql(f"SELECT 7 AS seven FROM {join}", **tables).rows() == [(7,)] * rows
+
+
 def test_a_plan_with_pairs_runs_again() -> None:
     table = opened(k=[1, 1, 2], v=[1, 2, 3])
     statement = "SELECT a.v, b.v AS w FROM t a JOIN t b ON a.k = b.k WHERE a.v <= b.v ORDER BY 1, 2"

@@ -213,6 +213,8 @@ class Pairs:
             for alias, name in self.named
             if alias in side.names
         ]
+        if not self.named and side is self.sides[0]:
+            items.append(known.alias_(known.Literal.number(1), "row", quoted=True))
         select = known.Select(expressions=items)
         select.set("from_", known.From(this=_table(side.sources[0])))
         select.set("joins", [source.node.copy() for source in side.sources[1:]])

@@ -132,7 +132,7 @@ def other_way_round(node: Node, sources: list[Source]) -> Node | None:
             )
             for alias, names in selected.items()
             for name in names
-        ]
+        ] or [known.alias_(known.Literal.number(1), "row", quoted=True)]
 
     on = join.args.get("on")
     met = known.select(*items(None)).from_(join.this.copy())
