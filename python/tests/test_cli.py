@@ -3,7 +3,10 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -185,6 +188,17 @@ def test_interrupted(
     native.problem = problem
     assert cli.main(["bfs", "tiny"]) == cli.INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["version", "model"])
+def test_a_reader_that_has_gone_is_no_wrong_result(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run([sys.executable, "-m", "penstock", command], stdout=writing)
+    finally:
+        os.close(writing)
+    assert ended.returncode == 128 + signal.SIGPIPE
 
 
 def test_a_missing_compiled_part_is_told(

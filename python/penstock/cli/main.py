@@ -368,6 +368,7 @@ def program() -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command. Returns the exit status."""
+    output = sys.stdout
     handler = _Notices(logging.INFO)
     logger = logging.getLogger("penstock")
     before = logger.level
@@ -386,6 +387,11 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except EndedError as ended:
         return 128 + ended.number
+    except SystemExit as ended:
+        # Where the reader of stdout has gone, click puts a stand-in there, and click and rich exit with 1.
+        if sys.stdout is not output or isinstance(ended.__context__, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        raise
     except (ValueError, TypeError, OSError, MemoryError, OverflowError) as problem:
         return refuse(sentence_of(problem))
     finally:
