@@ -22,6 +22,7 @@ from penstock.columns.statement_nodes import (
 )
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import first_of_each, without_repeats
+from penstock.columns.statement_short_forms import write_order_by_all
 from penstock.columns.statement_sources import Condition, Sources
 
 
@@ -50,11 +51,14 @@ class Ordering:
     def applied(self, result: Result) -> Result:
         known = {name.lower(): name for name in result}
         numbered = {str(k + 1): name for k, name in enumerate(result)}
-        for name, *_ in self.order:
+        by = self.order
+        if [name.upper() for name, *_ in by] == ["ALL"] and "all" not in known:
+            by = [(name, *by[0][1:]) for name in known]
+        for name, *_ in by:
             if name.lower() not in {**known, **numbered}:
                 raise KeyError(f"sql: there is no column {name!r} to order by: there are {', '.join(known)}")
         named = {**numbered, **known}
-        order = [(named[name.lower()], descending, first) for name, descending, first in self.order]
+        order = [(named[name.lower()], descending, first) for name, descending, first in by]
         return self.cut(result.sorted(order, self.last) if order else result)
 
     def cut(self, result: Result) -> Result:
@@ -148,6 +152,7 @@ class Select:
         self.sources.named = {column.name.lower() for node in self._parts() for column in columns_in(node)}
         query = self.sources.joined(self.conditions)
         items = list(self._items())
+        write_order_by_all(self.node, len(items))
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
         aggregates = group is not None or any(any(aggregates_in(n)) for n, _ in items)
         on = None

@@ -11,23 +11,30 @@ from penstock.columns.statement_sources import Source
 def written_out(node: Node) -> Node:
     """A SELECT without short forms that need no columns of tables."""
     known = expressions()
-    group, order = node.args.get("group"), node.args.get("order")
+    group = node.args.get("group")
     has_star = any(each.find(known.Star) and not each.find(known.Count) for each in node.expressions)
     if group is not None and group.args.get("all") and not has_star:
         items = [each.unalias() for each in node.expressions]
         keys = [each.copy() for each in items if not any(aggregates_in(each)) and any(columns_in(each))]
         node.set("group", known.Group(expressions=keys) if keys else None)
-    for each in order.expressions if order is not None and not has_star else ():
-        if kind_of(each.this) == "Var" and each.this.name.upper() == "ALL" and len(order.expressions) == 1:
-            numbers = [known.Literal.number(k + 1) for k in range(len(node.expressions))]
-            directions = {part: each.args.get(part) for part in ("desc", "nulls_first")}
-            order.set("expressions", [known.Ordered(this=number, **directions) for number in numbers])
+    if not has_star:
+        write_order_by_all(node, len(node.expressions))
     _turn_right_join(node)
     for name in ("where", "expressions", "having"):
         given = node.args.get(name)
         for each in given if isinstance(given, list) else [given] if given is not None else []:
             each.replace(each.transform(_plain, copy=False))
     return node
+
+
+def write_order_by_all(node: Node, count: int) -> None:
+    """ORDER BY ALL of so many results: by the numbers of all."""
+    known, order = expressions(), node.args.get("order")
+    each = order.expressions[0] if order is not None and len(order.expressions) == 1 else None
+    if each is not None and kind_of(each.this) == "Var" and each.this.name.upper() == "ALL":
+        numbers = [known.Literal.number(k + 1) for k in range(count)]
+        directions = {part: each.args.get(part) for part in ("desc", "nulls_first")}
+        order.set("expressions", [known.Ordered(this=number, **directions) for number in numbers])
 
 
 def _turn_right_join(node: Node) -> None:

@@ -4,6 +4,10 @@ select upper(g), k % 2, sum(d) from s group by all order by all
 select count(*) from s group by all
 select g, k from s order by all limit 5
 select g, k from s order by all desc limit 5
+select * from c order by all
+select * exclude (cid) from c order by all desc nulls first
+select * from (select g, count(*) as n from s group by g) order by all
+select g, k from s union all select 'x', cid from c order by all desc nulls last
 select id as x, x + 1 as y, y * 2 as z from s order by id limit 3
 select k as x from s where x > 2 order by x
 select k * 2 as x, count(*) from s where x > 2 group by x order by x
