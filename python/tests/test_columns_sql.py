@@ -121,6 +121,7 @@ REFUSED = {
     "select zone from trips natural join zones": "joins are INNER",
     "select miles from trips, zones where trips.zone = zones.zone": "several tables have this column",
     "select x.zone from trips": "there is no table x",
+    "select": "it selects nothing: name columns",
     "select zone from trips limit zone": "LIMIT takes a number",
     "select zone from trips order by 3": "1 columns are selected",
     "select zone from": "Expected",

@@ -194,6 +194,8 @@ class _Planner:
         """What is behind WITH."""
         if kind_of(node) in SETS:
             return self._sets(node)
+        if not node.expressions:
+            refuse(node, "it selects nothing: name columns, or *")
         check_parts(node, PARTS_OF_SELECT | ({"qualify", "windows"} if has_windows(node) else set()))
         written = written_out(node.copy())
         if has_windows(written):
