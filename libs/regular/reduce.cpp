@@ -99,8 +99,8 @@ class column_sums {
   void tell(reduce_result& result) const {
     for (u64 c = 0; c < columns_; ++c) {
       double number = static_cast<double>(host_[c]);
-      if constexpr (std::is_signed_v<T> && !std::is_floating_point_v<T>) {
-        number = static_cast<double>(static_cast<std::int64_t>(host_[c]));
+      if constexpr (!std::is_same_v<sum, double>) {
+        if (what_.file.type.kind == 'i') number = static_cast<double>(static_cast<std::int64_t>(host_[c]));
       }
       result.means.push_back(number / static_cast<double>(rows()));
     }
@@ -257,7 +257,7 @@ void measure_any(job const& what, reduce_result& result) {
   switch (what.file.type.kind) {
     case 'f': return wide ? measure<double>(what, result) : measure<float>(what, result);
     case 'u': return wide ? measure<std::uint64_t>(what, result) : measure<std::uint32_t>(what, result);
-    default: return wide ? measure<std::int64_t>(what, result) : measure<std::int32_t>(what, result);
+    default: return wide ? measure<std::uint64_t>(what, result) : measure<std::int32_t>(what, result);  // modulo 2^64
   }
 }
 

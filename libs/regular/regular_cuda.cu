@@ -37,7 +37,6 @@ kernel_facts describe_cuda(executor& on, Body const& body) {
   PENSTOCK_REGULAR_BODY(add_tiles<T>)
 
 PENSTOCK_REGULAR_TYPE(std::int32_t)
-PENSTOCK_REGULAR_TYPE(std::int64_t)
 PENSTOCK_REGULAR_TYPE(std::uint32_t)
 PENSTOCK_REGULAR_TYPE(std::uint64_t)
 PENSTOCK_REGULAR_TYPE(float)
