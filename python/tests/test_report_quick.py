@@ -78,8 +78,12 @@ def test_a_list_has_the_seconds_of_the_commands_with_their_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(monkeypatch, HIT)
+    monkeypatch.delenv("PENSTOCK_COMMIT", raising=False)
     assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == 0
     (run,) = (line for line in lines_of(tmp_path / "r.jsonl") if line["id"] == "report.run")
+    here = ["git", "-C", str(Path(__file__).parents[2]), "rev-parse", "HEAD"]
+    head = subprocess.run(here, capture_output=True, text=True, check=False).stdout
+    assert not head or head.startswith(str(run["commit"]).removesuffix("-dirty"))
     capsys.readouterr()
     words = ["report", "--list", str(tmp_path / "r.jsonl"), "--only", "dissertation.fig6.6"]
     assert cli.main([*words, "--json"]) == 0

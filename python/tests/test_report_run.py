@@ -137,6 +137,7 @@ def test_commands_are_those_of_the_figures_that_are_wanted() -> None:
     ("words", "part"),
     [
         (["--run", "--quick"], "report --quick --run: each measures its own: give one of them"),
+        (["--list", "--quick"], "report --list --quick: --list measures nothing: give one of them"),
         (["--run", "lines.jsonl"], "report --run: it makes its results: leave RESULTS out"),
         (["--run", "--only", "Figure 99"], "report --only Figure 99: no figure has that in its name"),
     ],

@@ -82,14 +82,16 @@ def page_command(
     (report.jsonl), and reports on it. So does --run with the commands that --list prints; of all figures they
     take hours: --only chooses. penstock report diff A B compares two sets of results.
     """
+    option = "--quick" if quick else "--run" if runs else ""
     if wants_list:
+        if option:
+            raise ValueError(f"report --list {option}: --list measures nothing: give one of them")
         print_listing(results, only, as_json)
         return
     known = papers.load_papers()
     check_only(known, only)
     if quick and runs:
         raise ValueError("report --quick --run: each measures its own: give one of them")
-    option = "--quick" if quick else "--run" if runs else ""
     if option and results:
         raise ValueError(f"report {option}: it makes its results: leave RESULTS out")
     if option:

@@ -351,7 +351,7 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
     if given["line"] == 0:
         raise ValueError("line 0: it must be more")
     if given["max_files"] == 0:
-        raise ValueError("max_files 0: it must be more")
+        raise ValueError("max_files 0: give 1 or more")
     path = os.fspath(root)
     native = load_native().MountedFolder(
         path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -89,7 +90,7 @@ def run_commands(
     """
     begin = time.monotonic()
     end = begin + limits.end_s
-    environment = _environment(scratch)
+    environment = _environment(scratch, tree)
     for number, command in enumerate(commands):
         if progress is not None:
             progress(command, number, len(commands))
@@ -127,11 +128,25 @@ def _lacks(command: str, tree: Path | None) -> str:
     return ""
 
 
-def _environment(scratch: Path | None) -> dict[str, str]:
-    """Of the commands: this package, and one name of this machine in the lines of all."""
+def _environment(scratch: Path | None, tree: Path | None) -> dict[str, str]:
+    """Of the commands: this package, and one name of this machine and one commit in the lines of all."""
     paths = [str(Path(penstock.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     kept = {} if scratch is None else {"PENSTOCK_CACHE": str(scratch), "TMPDIR": str(scratch)}
-    return {"PENSTOCK_MACHINE": _machine_name(), **os.environ, "PYTHONPATH": os.pathsep.join(paths), **kept}
+    named = {"PENSTOCK_MACHINE": _machine_name()}
+    if commit := _commit_of(tree):
+        named["PENSTOCK_COMMIT"] = commit
+    return {**named, **os.environ, "PYTHONPATH": os.pathsep.join(paths), **kept}
+
+
+def _commit_of(tree: Path | None) -> str:
+    """What git says of the source tree; empty: nothing."""
+    if tree is None:
+        return ""
+    asked = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def _machine_name() -> str:

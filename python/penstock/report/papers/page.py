@@ -113,9 +113,10 @@ def _card(answer: dict[str, Any], figure: dict[str, Any]) -> str:
     if point["ours"] is not None:
         value = f'<p class="big">{_yes(answer["yes"], point["ours"])}{_ours(point)}</p>'
     verdict = f'<b class="{point["verdict"]}">{VERDICTS[point["verdict"]]}</b>' if point["verdict"] else ""
+    where = f", {_machine(point['lines'][0])}" if point["lines"] else ""
     return (
         f'<li><a href="#{escape(figure["key"])}"><h3>{escape(answer["question"])}</h3>{value}'
-        f"<p>{escape(figure['title'])}: {_label(point)}</p>"
+        f"<p>{escape(figure['title'])}: {_label(point)}{where}</p>"
         f"<p>paper {_paper_value(point)} {verdict}</p></a></li>"
     )
 
