@@ -225,12 +225,12 @@ def test_bytes_are_those_of_a_line_or_of_its_graph(tmp_path: Path) -> None:
 
 def test_a_question_of_whether_has_yes_or_no_by_the_value(report: dict[str, Any]) -> None:
     figures = {figure["key"]: figure for figure in figures_of(report)}
-    shown = re.findall(r"(Yes|No|About even), <data", papers.page(report))
+    shown = re.findall(r"(Yes|No|Even), <data", papers.page(report))
     asked = [answer for answer in report["answers"] if answer["yes"]]
     values = [figures[answer["figure"]]["points"][answer["point"]]["ours"] for answer in asked]
     for said, answer, ours in zip(shown, asked, values, strict=True):
         even = 0.953 < ours < 1.05
-        assert said == ("About even" if even else "Yes" if (ours > 1) == (answer["yes"] == "above") else "No")
+        assert said == ("Even" if even else "Yes" if (ours > 1) == (answer["yes"] == "above") else "No")
     assert len(asked) == sum(answer["question"].startswith("Do") for answer in report["answers"])
 
 

@@ -125,7 +125,7 @@ def _yes(yes: str, ours: float) -> str:
     if not yes:
         return ""
     if 1 / LEVEL < ours < LEVEL:
-        return "About even, "
+        return "Even, "
     return "Yes, " if (ours > 1) == (yes == "above") else "No, "
 
 
