@@ -11,6 +11,7 @@ import pytest
 
 CALLS = 10_000
 ROOM = 4 << 20  # bytes: what allocators keep
+ROUNDS = 3  # allocators may grow once more for what tests before have left; a leak grows in each
 
 
 def _open_files() -> int:
@@ -32,7 +33,11 @@ def check_leaves_nothing(calls: Iterable[Callable[[], Any]]) -> None:
 
     make(CALLS // 5)
     gc.collect()  # what tests before this one have left in cycles is not to go while these calls are counted
-    files, memory = _open_files(), _resident()
-    make(CALLS - CALLS // 5)
-    assert _open_files() == files
-    assert _resident() - memory < ROOM
+    files = _open_files()
+    grown: list[int] = []
+    while len(grown) < ROUNDS and (not grown or grown[-1] >= ROOM):
+        memory = _resident()
+        make(CALLS - CALLS // 5)
+        assert _open_files() == files
+        grown.append(_resident() - memory)
+    assert grown[-1] < ROOM, grown
