@@ -80,9 +80,38 @@ def test_a_kernel_compiles_for_a_gpu_that_is_elsewhere() -> None:
     except penstock.Error:
         pytest.skip("this build has no device library")
     source = Source(READ, "copy_it", "kernel.cu", defines=("TYPE=float",))
-    image, name = nvrtc.compile_for_gpu(source, find_kernel(READ, "copy_it"), 90)
+    image, name = nvrtc.compile_for_gpu(source, find_kernel(READ, "copy_it", source.names()), 90)
     assert image[:4] == b"\x7fELF"
     assert name == "copy_it"
+
+
+def test_a_kernel_is_linked_beside_one_that_reads_files(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.core", reason="cuda.core is not installed")
+    try:
+        locations.device_library()
+    except penstock.Error:
+        pytest.skip("this build has no device library")
+    reads = '__global__ void reads(penstock::files fs, char* to) { fs.pread(fs.open("a"), to, 16, 0); }'
+    (tmp_path / "reads.hpp").write_text(reads)
+    adds = 'extern "C" __global__ void adds(penstock::array<const int> a, int* out) { *out = a[3]; }'
+    for text in (f"{reads}\n{adds}", f'#include "reads.hpp"\n{adds}', adds):
+        source = Source(text, "adds", "kernel.cu", include_dirs=(str(tmp_path),))
+        image, _ = nvrtc.compile_for_gpu(source, find_kernel(text, "adds"), 90)
+        assert image[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("void f(penstock::files fs);", True),
+        ("void f(int profiles);", False),
+        ('#include "own.hpp"', True),
+        ("#include WHATEVER", True),
+    ],
+)
+def test_a_source_knows_what_it_mentions(tmp_path: Path, text: str, expected: bool) -> None:
+    (tmp_path / "own.hpp").write_text("using penstock::files;")
+    assert Source(text, "f", "kernel.cu", include_dirs=(str(tmp_path),)).mentions("files") is expected
 
 
 def test_headers_are_where_they_are_said_to_be() -> None:

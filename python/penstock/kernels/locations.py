@@ -67,7 +67,7 @@ def device_library(with_files: bool = True) -> tuple[tuple[str, bytes], ...]:
     """What kernels are linked with on a GPU: (form, fatbin), form `lto` or `sm`, reads first.
 
     Args:
-        with_files: Also what only kernels need that read files (penstock::files).
+        with_files: Also what only sources need that read files (penstock::files), be it in another kernel.
 
     Raises:
         penstock.Error: This build has none.

@@ -43,8 +43,7 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
 
 
 def _compile(source: Source, text: str, signature: Signature, architecture: int) -> tuple[bytes, str]:
-    with_files = any(parameter.kind == "files" for parameter in signature.parameters)
-    parts = [code for _, code in device_library(with_files)]
+    parts = [code for _, code in device_library(with_files=source.mentions("files"))]
     what = f"compile the kernel {source.name}"
     if (problem := toolkit.architecture_problem(what, architecture)) is not None:
         raise problem

@@ -38,6 +38,8 @@ class Source:
         macros, and `more`."""
         digest = hashlib.sha256()
         headers = self._headers()
+        if headers is None:  # nothing is kept
+            headers = [os.urandom(16).hex()]
         for part in (
             *more,
             "headers",
@@ -52,16 +54,24 @@ class Source:
         """What the macros stand for."""
         return {name: value for name, _, value in (macro.partition("=") for macro in self.defines)}
 
-    def _headers(self) -> list[str]:
-        """What is in the user's folders of what the source includes, and of what that includes."""
+    def mentions(self, word: str) -> bool:
+        """Whether the source, or what it includes from the user's folders, has a word; or may have it."""
+        headers = self._headers()
+        if headers is None:
+            return True
+        return any(re.search(rf"\b{word}\b", part) for part in (self.text, *self.defines, *headers))
+
+    def _headers(self) -> list[str] | None:
+        """What is in the user's folders of what the source includes, and of what that includes; None: nobody
+        knows here."""
         found: dict[Path, str] = {}
         waiting = [(Path.cwd(), self.text)]
         while waiting:
             own_folder, text = waiting.pop()
             for name in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.MULTILINE):
                 quoted = re.match(r'[<"]([^>"]+)[>"]', name)
-                if quoted is None:  # a macro's: nobody knows here which file that is, and nothing is kept
-                    return [os.urandom(16).hex()]
+                if quoted is None:  # a macro's
+                    return None
                 for folder in (str(own_folder), *self.include_dirs):
                     path = Path(folder) / quoted.group(1)
                     if path not in found and path.is_file():
