@@ -184,8 +184,9 @@ def test_a_signal_ends_the_program_and_leaves_nothing(place: Path, number: signa
         while process.poll() is None and not any(p.name.startswith(".g.tmp") for p in place.iterdir()):
             time.sleep(0.005)
         process.send_signal(number)
-        process.communicate(timeout=60)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
+    assert said.splitlines()[-1] == f"penstock: ended by {number.name}"
     assert list(place.iterdir()) == []
 
 

@@ -7,6 +7,7 @@ and SIGTERM.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import signal
@@ -386,6 +387,8 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo("penstock: interrupted", err=True)
         return INTERRUPTED
     except EndedError as ended:
+        with contextlib.suppress(OSError):  # its terminal may have gone
+            click.echo(f"penstock: ended by {signal.Signals(ended.number).name}", err=True)
         return 128 + ended.number
     except SystemExit as ended:
         # Where the reader of stdout has gone, click puts a stand-in there, and click and rich exit with 1.
