@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,39 +18,46 @@ if TYPE_CHECKING:
     from penstock.columns.query import Query
 
 
-class Columns(Protocol):
+class Columns(ABC):
     """The other table, a column at a time."""
 
     names: list[str]
 
+    @abstractmethod
     def type_of(self, name: str) -> ColumnType: ...
 
+    @abstractmethod
     def rows(self, native: ColumnTable, name: str) -> ColumnRows:
         """Where kernels of a table's executor reach them."""
 
+    @abstractmethod
     def host(self, name: str) -> ResultColumn: ...
 
     def packed(
         self, native: ColumnTable, names: Sequence[str]
     ) -> tuple[list[int], list[int], ColumnRows] | None:
         """See `packed_in_place`; None: by `host`."""
+        return None
 
     def expect(self, names: Iterable[str]) -> None:
         """Says which columns a first run will ask for, each as often as it will."""
+        return
 
     @property
     def is_lasting(self) -> bool:
         """See `Query.is_lasting`."""
+        return True
 
     def forget(self) -> None:
         """Lets go of what lies in an executor's memory for joins before this one."""
+        return
 
 
 MOST_BESIDE = 1 << 30
 """Bytes of columns that lie in an executor's memory before they are asked for."""
 
 
-class QueryColumns:
+class QueryColumns(Columns):
     """Columns of a query's result, each read when it is asked for, and those with it that will be."""
 
     def __init__(self, query: Query) -> None:
@@ -100,7 +108,7 @@ class QueryColumns:
         self.query.forget()
 
 
-class ResultColumns:
+class ResultColumns(Columns):
     """Columns that have been read."""
 
     def __init__(self, columns: list[ResultColumn]) -> None:
@@ -115,19 +123,6 @@ class ResultColumns:
 
     def host(self, name: str) -> ResultColumn:
         return self._columns[name]
-
-    def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
-        return None
-
-    def expect(self, names: Iterable[str]) -> None:
-        pass
-
-    @property
-    def is_lasting(self) -> bool:
-        return True
-
-    def forget(self) -> None:
-        pass
 
 
 def uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -391,7 +391,7 @@ class Sources:
         return replace(query, joins=(*query.joins, join))
 
 
-class OneRow:
+class OneRow(Columns):
     """Columns of one row, or of none, with a key that all rows meet."""
 
     def __init__(self, of: Columns) -> None:
@@ -408,12 +408,6 @@ class OneRow:
             return self.of.host(name)
         rows = len(self.of.host(self.of.names[0]).bits)
         return ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
-
-    def packed(self, native: ColumnTable, names: Sequence[str]) -> None:
-        return None
-
-    def expect(self, names: Iterable[str]) -> None:
-        pass
 
     @property
     def is_lasting(self) -> bool:
