@@ -22,8 +22,8 @@ class sm_share {
 };
 
 /// The one of at most `units` SMs of GPU number `gpu`; the same for each caller. Throws bad_input for fewer than the GPU gives
-/// away, for so many that it can give away none of the others, and without CUDA; world where the driver knows no green
-/// contexts (before CUDA 12.5).
+/// away, for so many that it can give away none of the others, and in a build without CUDA or with one before 12.5; world where
+/// the driver is older than that.
 sm_share& share_of_sms(int gpu, u32 units);
 
 }  // namespace penstock
