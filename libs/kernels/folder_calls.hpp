@@ -21,8 +21,8 @@ PENSTOCK_FN inline file_words words_of(file_descriptor const& file) {
 
 PENSTOCK_FN inline folder_answer answer_of(file_result const& got) { return {.error = got.error, .value = got.value}; }
 
-/// Collective, as the call of folder_view is.
-template <thread_group G>
+/// Collective, as the call of folder_view is. `Missed`: a pread of which the caller knows that it is no hit.
+template <bool Missed = false, thread_group G>
 PENSTOCK_FN folder_answer call_folder(G const& g, void const* folder, folder_request const& asked) {
   folder_view const& view = *static_cast<folder_view const*>(folder);
   const file_descriptor file = descriptor_of(asked.file);
@@ -32,7 +32,9 @@ PENSTOCK_FN folder_answer call_folder(G const& g, void const* folder, folder_req
       return {.error = opened.error, .file = words_of(opened.file)};
     }
     case folder_op::close: return {.error = view.close(g, file)};
-    case folder_op::pread: return answer_of(view.pread(g, file, asked.memory, asked.count, asked.offset));
+    case folder_op::pread:
+      if constexpr (Missed) return answer_of(view.pread_slowly(g, file, asked.memory, asked.count, asked.offset));
+      return answer_of(view.pread(g, file, asked.memory, asked.count, asked.offset));
     case folder_op::pwrite: return answer_of(view.pwrite(g, file, asked.memory, asked.count, asked.offset));
     case folder_op::map: {
       const mapped_bytes held = view.map(g, file, asked.offset, asked.count, asked.flags);
