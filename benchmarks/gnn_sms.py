@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,24 +29,31 @@ SMS = (8, 16, 32, 66, 0)
 PARTITIONS = (8, 16, 32)
 
 
-def loader_shares(dataset: data.Dataset, results: Results, batch_size: int, repeats: int) -> None:
-    """Epochs of NeighborLoader by `sms`; 0: all."""
-    if not CUDA:
-        results.skip("sms.loader", "a CPU has no multiprocessors")
-        return
+def loaders_of(dataset: data.Dataset, batch_size: int) -> Iterator[tuple[str, Callable[..., NeighborLoader]]]:
+    """Where the features lie, and what makes a loader over them with options of its own."""
     train, labels = np.load(dataset.train), np.load(dataset.labels)
     with Graph.open(dataset) as graph:
         scores = score(graph, "weighted_reverse_pagerank", train_ids=train)
         for place in PLACES:
             with open_features(dataset, place, scores) as features:
-                for sms in SMS:
-                    loader = NeighborLoader(
-                        graph, features, train, FANOUT, batch_size, labels=labels, sms=sms
-                    )
-                    took, loss = epochs_of(dataset, lambda each=loader: each, repeats)
-                    stats = loader.stats()
-                    each = {name: stats[name] / (repeats + 1) for name in ("waiting", "gather", "sampling")}
-                    results.add(f"sms.loader.{place}.{sms or 'all'}", took, "s", loss=loss, **each)
+                yield (
+                    place,
+                    partial(NeighborLoader, graph, features, train, FANOUT, batch_size, labels=labels),
+                )
+
+
+def loader_shares(dataset: data.Dataset, results: Results, batch_size: int, repeats: int) -> None:
+    """Epochs of NeighborLoader by `sms`; 0: all."""
+    if not CUDA:
+        results.skip("sms.loader", "a CPU has no multiprocessors")
+        return
+    for place, made in loaders_of(dataset, batch_size):
+        for sms in SMS:
+            loader = made(sms=sms)
+            took, loss = epochs_of(dataset, lambda each=loader: each, repeats)
+            stats = loader.stats()
+            each = {name: stats[name] / (repeats + 1) for name in ("waiting", "gather", "sampling")}
+            results.add(f"sms.loader.{place}.{sms or 'all'}", took, "s", loss=loss, **each)
 
 
 def loader_partitions(dataset: data.Dataset, results: Results, batch_size: int, repeats: int) -> None:
@@ -57,22 +65,12 @@ def loader_partitions(dataset: data.Dataset, results: Results, batch_size: int, 
     if not CUDA:
         results.skip("sms.partition", "a CPU has no multiprocessors")
         return
-    train, labels = np.load(dataset.train), np.load(dataset.labels)
-    with Graph.open(dataset) as graph:
-        scores = score(graph, "weighted_reverse_pagerank", train_ids=train)
-        for place in PLACES:
-            with open_features(dataset, place, scores) as features:
-
-                def made(features: Any = features, **options: Any) -> NeighborLoader:
-                    return NeighborLoader(
-                        graph, features, train, FANOUT, batch_size, labels=labels, **options
-                    )
-
-                ways = {"none": made()}
-                for sms in PARTITIONS:
-                    ways[f"grid.{sms}"] = made(sms=sms)
-                    ways[f"green.{sms}"] = ways[f"split.{sms}"] = made(sms=sms, sm_partition=True)
-                record_ways(dataset, results, place, ways, repeats)
+    for place, made in loaders_of(dataset, batch_size):
+        ways = {"none": made()}
+        for sms in PARTITIONS:
+            ways[f"grid.{sms}"] = made(sms=sms)
+            ways[f"green.{sms}"] = ways[f"split.{sms}"] = made(sms=sms, sm_partition=True)
+        record_ways(dataset, results, place, ways, repeats)
 
 
 def record_ways(
