@@ -196,7 +196,7 @@ def test_numpy_reads_what_lies_behind_a_cache(
     np.testing.assert_array_equal(np.array(cached, dtype=np.float64), content.astype(np.float64))
     with pytest.raises(ValueError, match=r"as float32 for NumPy it has to be copied: leave out copy=False"):
         cached.__array__(copy=False)
-    monkeypatch.setattr(whole, "_free_memory", lambda: 799)
+    monkeypatch.setattr(whole, "free_memory", lambda: 799)
     with pytest.raises(MemoryError, match=r"the machine has 799 B of memory left: take rows of it"):
         np.asarray(cached)
 

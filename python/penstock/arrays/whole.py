@@ -131,7 +131,7 @@ class Whole(TakenByNumPy):
 
 
 def _read_all(array: Array) -> np.ndarray[Any, Any]:
-    free = _free_memory()
+    free = free_memory()
     if array.nbytes > free:
         raise MemoryError(
             f"{array!r}: the machine has {format_bytes(free)} of memory left: take rows of it (array[rows])"
@@ -146,7 +146,7 @@ def _read_all(array: Array) -> np.ndarray[Any, Any]:
     return whole
 
 
-def _free_memory() -> int:
+def free_memory() -> int:
     """In bytes, with what the system would give back of its page cache."""
     values = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return int(values["MemAvailable"].split()[0]) * 1024

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.arrays.whole import free_memory
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.statement_rows import row_numbers, stacked
 
@@ -67,9 +67,7 @@ def _pairs(first: Result, second: Result, keys: int) -> tuple[Rows, Rows]:
 
 
 def _check_room(rows: int, columns: int) -> None:
-    values = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    free = int(values["MemAvailable"].split()[0]) * 1024
-    most = free // (2 * (9 * columns + 32))
+    most = free_memory() // (2 * (9 * columns + 32))
     if rows > most:
         raise ValueError(
             f"sql: a join has {rows} rows, and memory has room for {most}: filter its tables before, or "

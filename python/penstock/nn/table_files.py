@@ -207,9 +207,9 @@ def _parts(array: Array, rows: int) -> Iterator[tuple[int, int]]:
 
 def read_table(array: Array) -> Tensor:
     """All of it, in a tensor on the CPU. MemoryError where there is no room for one."""
-    from penstock.arrays.whole import _free_memory
+    from penstock.arrays.whole import free_memory
 
-    free = _free_memory()
+    free = free_memory()
     if array.nbytes > free:
         raise MemoryError(
             f"copy {name_of(array)} into memory: it has {format_bytes(array.nbytes)}, and "
