@@ -7,6 +7,27 @@
 using namespace penstock;
 using kernels::array_descriptor;
 
+#ifdef PENSTOCK_WHOLE_LIBRARY
+// Linked as one, what a kernel calls takes registers that its callers have not: 255 for a miss. Called through a variable that
+// the compiler does not know it keeps to the calling convention, which ends at 128.
+namespace {
+
+__device__ piece16 read_missed(warp g, lane_meeting* meeting, u32 at, line_cache_view const& cache, u32 dataset, bool want,
+                               u64 address, u32 bytes) {
+  return with_others(g, meeting, cache.process, at, reinterpret_cast<u64>(&cache), dataset,
+                     [&](auto const& all) { return read_slowly(all, cache, dataset, want, address, bytes); });
+}
+__device__ decltype(read_missed)* volatile missed = read_missed;
+
+}  // namespace
+
+template <>
+__device__ piece16 penstock::read_together(warp g, lane_meeting* meeting, u32 at, line_cache_view const& cache, u32 dataset,
+                                           bool want, u64 address, u32 bytes) {
+  return missed(g, meeting, at, cache, dataset, want, address, bytes);
+}
+#endif
+
 namespace {
 
 template <class Piece>

@@ -108,7 +108,7 @@ def lto_ir(architecture: int | str) -> bytes:
     """The reads of arrays as one LTO-IR, for linkers that take nothing else.
 
     `penstock_read_4` and its like, which `array<const T>` calls, and `penstock_load_f32` and its like, with
-    all that they call. A kernel linked with it takes the registers of its misses, up to 255 of a thread, and
+    all that they call. A kernel linked with it takes the registers of its misses, up to 128 of a thread, and
     linking it takes half a minute; `device_library` has compiled them with a cap: link with that where the
     linker takes fatbins.
 
