@@ -7,6 +7,8 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include <limits>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -24,6 +26,40 @@ void check(cudaError_t result, char const* what) {
                 result == cudaErrorMemoryAllocation ? 12 /* ENOMEM */ : 5 /* EIO */);
   }
 }
+
+/// Of one GPU, for all arrays of a process: each pool reserves as many addresses as a GPU has memory, and a process with some
+/// hundreds of them has none left.
+class memory_pool {
+ public:
+  static std::shared_ptr<memory_pool> of(int gpu) {
+    static std::mutex lock;
+    static std::map<int, std::weak_ptr<memory_pool>> pools;
+    const std::lock_guard held(lock);
+    std::shared_ptr<memory_pool> found = pools[gpu].lock();
+    if (!found) pools[gpu] = found = std::make_shared<memory_pool>(gpu);
+    return found;
+  }
+
+  explicit memory_pool(int gpu) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = gpu;
+    check(cudaMemPoolCreate(&pool_, &properties), "no pool of memory");
+    u64 keep = std::numeric_limits<u64>::max();
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
+  }
+  memory_pool(memory_pool const&) = delete;
+  memory_pool& operator=(memory_pool const&) = delete;
+  ~memory_pool() { cudaMemPoolDestroy(pool_); }
+
+  cudaMemPool_t get() const { return pool_; }
+  /// What no one has now goes back to the GPU.
+  void trim() const { cudaMemPoolTrimTo(pool_, 0); }
+
+ private:
+  cudaMemPool_t pool_ = nullptr;
+};
 
 /// Memory in the order of a stream, kept by the pool when it is given back. While the stream is captured these are nodes of the
 /// graph that allocate and free: the graph owns the room, each replay has it to itself, and graphs that do not run at once
@@ -96,24 +132,15 @@ constexpr std::size_t max_free_events = 64;
 
 class cuda_row_device final : public row_device {
  public:
-  explicit cuda_row_device(int gpu) : gpu_(gpu) {
-    const gpu_scope here(gpu_);
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = gpu_;
-    check(cudaMemPoolCreate(&pool_, &properties), "no pool of memory");
-    u64 keep = std::numeric_limits<u64>::max();
-    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
-    free_events_.reserve(max_free_events);
-  }
+  explicit cuda_row_device(int gpu) : gpu_(gpu), pool_(memory_pool::of(gpu)) { free_events_.reserve(max_free_events); }
   ~cuda_row_device() override {
     for (auto const& each : helps_) row_helpers::of_process().end(each->what);
     if (followed_ != nullptr) cudaEventDestroy(followed_);
     if (listed_ != nullptr) cudaEventDestroy(listed_);
     if (beside_ != nullptr) cudaStreamDestroy(beside_);
     for (cudaEvent_t const each : free_events_) cudaEventDestroy(each);
-    cudaMemPoolDestroy(pool_);
+    const outside_of_capture allowed;
+    pool_->trim();
   }
 
   void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) override {
@@ -239,7 +266,7 @@ class cuda_row_device final : public row_device {
     std::size_t bytes = 0;
     cub::DoubleBuffer<u32> nothing;
     check(sort(nullptr, bytes, nothing, nothing, count, largest, stream), "they cannot be sorted");
-    const sort_room room(pool_, count, bytes, stream);
+    const sort_room room(pool_->get(), count, bytes, stream);
     auto keys = room.keys(), positions = room.positions();
     start<32>(on, how, ceil_div(count, list_rows::items_per_group),
               list_rows{numbers_of(how, from), first, count, keys.Current(), positions.Current(), from.kept, others});
@@ -324,7 +351,7 @@ class cuda_row_device final : public row_device {
   }
 
   int gpu_;
-  cudaMemPool_t pool_ = nullptr;
+  std::shared_ptr<memory_pool> pool_;
   cudaStream_t beside_ = nullptr;
   cudaEvent_t followed_ = nullptr, listed_ = nullptr;
   std::mutex sharing_;
