@@ -34,6 +34,7 @@ BENCHMARKS = (Path(__file__).parents[2] / "benchmarks/harness").is_dir()
 
 def use(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
     monkeypatch.setattr(quick, "quick_commands", lambda _: list(commands))
+    monkeypatch.delenv("PENSTOCK_MACHINE", raising=False)
 
 
 def commands_that_run() -> list[str]:
