@@ -74,8 +74,8 @@ std::vector<u32> lists_of(cliff_config const& c) {
   return all;
 }
 
-template <class T, std::size_t N>
-T one_of(std::mt19937_64& draw, T const (&all)[N]) {
+template <std::size_t N>
+u64 one_of(std::mt19937_64& draw, u64 const (&all)[N]) {
   return all[draw() % N];
 }
 

@@ -73,6 +73,7 @@ class cliff_data {
     const u64 begun = now_ns();
     {
       std::vector<std::jthread> writers;
+      writers.reserve(threads);
       for (u64 t = 0; t < threads; ++t) {
         writers.emplace_back([&, t] {
           for (u64 k = t * each; k < (t + 1) * each; ++k) {

@@ -7,6 +7,7 @@
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -253,7 +254,7 @@ class cliffs_bench {
   measurement summary(std::vector<measurement> const& sorted, std::string const& name, double at) const {
     measurement m;
     m.id = "cliffs." + name;
-    const auto place = static_cast<std::size_t>(at * static_cast<double>(sorted.size() - 1) + 0.5);
+    const auto place = static_cast<std::size_t>(std::lround(at * static_cast<double>(sorted.size() - 1)));
     m.values = sorted[place].values;
     m.unit = "of bound";
     m.verified = true;

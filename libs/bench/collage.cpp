@@ -9,6 +9,7 @@
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -18,7 +19,7 @@ namespace penstock::bench {
 namespace {
 
 constexpr u32 collage_candidates = 1024;
-const std::vector<std::string> collage_patterns = {"cpu", "level", "cpu_gpu", "hbm", "large"};
+constexpr std::array collage_patterns = {"cpu", "level", "cpu_gpu", "hbm", "large"};
 
 [[noreturn]] void refuse_collage(std::string const& problem) { throw_bad_input("measure", "collage", problem); }
 
@@ -359,7 +360,8 @@ std::vector<measurement> run_collage_benchmark(collage_options const& options) {
   if (options.repeats == 0) refuse_collage("0 repeats: ask for 1 or more");
   const bool cuda = open_executor(options.executor, 0, built_with_kernels)->kind() == executor_kind::cuda;
   std::vector<std::string> patterns = options.patterns;
-  if (patterns.empty()) patterns = cuda ? collage_patterns : std::vector<std::string>{"cpu", "large"};
+  if (patterns.empty() && cuda) patterns.assign(collage_patterns.begin(), collage_patterns.end());
+  if (patterns.empty()) patterns = {"cpu", "large"};
   for (std::string const& pattern : patterns) {
     if (std::find(collage_patterns.begin(), collage_patterns.end(), pattern) == collage_patterns.end()) {
       refuse_collage("pattern " + pattern + ": there is no such pattern; choose of cpu, level, cpu_gpu, hbm, large");

@@ -7,6 +7,7 @@
 #include "penstock/runtime/stored_array.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -19,8 +20,7 @@
 namespace penstock::bench {
 namespace {
 
-const std::vector<std::string> all_patterns = {"read4k.warm", "read4k.cold", "read4k.skewed",
-                                               "open.known",  "open.new",    "roundtrip"};
+constexpr std::array all_patterns = {"read4k.warm", "read4k.cold", "read4k.skewed", "open.known", "open.new", "roundtrip"};
 
 [[noreturn]] void refuse_files(std::string const& problem) { throw_bad_input("measure", "files", problem); }
 
@@ -214,6 +214,7 @@ class files_bench {
 
   void open_on_host(u64 opens, u64 seed) const {
     std::vector<std::jthread> threads;
+    threads.reserve(options_.host_threads);
     for (u32 t = 0; t < options_.host_threads; ++t) {
       threads.emplace_back([&, t] {
         for (u64 k = t; k < opens; k += options_.host_threads) {
@@ -277,7 +278,7 @@ void check_options(files_options const& options) {
   for (std::string const& pattern : options.patterns) {
     if (std::find(all_patterns.begin(), all_patterns.end(), pattern) != all_patterns.end()) continue;
     std::string known;
-    for (std::string const& each : all_patterns) known += (known.empty() ? "" : ", ") + each;
+    for (char const* each : all_patterns) known += std::string(known.empty() ? "" : ", ") + each;
     refuse_files("pattern " + pattern + ": there is no such pattern; choose of " + known);
   }
 }
@@ -288,7 +289,8 @@ std::vector<measurement> run_files_benchmark(files_options const& options) {
   check_options(options);
   const auto on = open_executor(options.executor, 0, built_with_kernels);
   measurement_list found(options.found);
-  std::vector<std::string> const& patterns = options.patterns.empty() ? all_patterns : options.patterns;
+  std::vector<std::string> patterns = options.patterns;
+  if (patterns.empty()) patterns.assign(all_patterns.begin(), all_patterns.end());
   files_bench bench(*on, options);
   for (u64 k = 0; k < patterns.size(); ++k) {
     if (options.progress) options.progress(patterns[k], k, patterns.size());

@@ -54,6 +54,7 @@ gpufs_cache::gpufs_cache(executor& on, std::vector<std::string> const& paths, gp
     : options_(options) {
   check_gpufs_options(on, options, paths.size());
   std::vector<gpufs_open_file> files;
+  files.reserve(paths.size());
   for (std::string const& path : paths) files.emplace_back(path);
   memory_resource& memory = on.memory();
   const u64 frames = options.cache_bytes / options.page_bytes;

@@ -82,8 +82,9 @@ gpufs_server::gpufs_server(executor& on, gpufs_options const& options, std::vect
   for (u32 w = 0; w < options.workers; ++w) {
     workers_.push_back(std::make_unique<worker>(on, options.page_bytes, options.slots, batched));
   }
-  for (u32 w = 0; w < options.workers; ++w)
-    threads_.emplace_back([this, w](std::stop_token stop) { work(stop, *workers_[w], w); });
+  for (u32 w = 0; w < options.workers; ++w) {
+    threads_.emplace_back([this, w](std::stop_token const& stop) { work(stop, *workers_[w], w); });
+  }
 }
 
 gpufs_server::~gpufs_server() = default;

@@ -50,6 +50,7 @@ class grep_workers {
   grep_workers(std::string const& root, std::string const& pattern, u32 threads)
       : root_(root), pattern_(pattern), folders_{""}, busy_(threads) {
     std::vector<std::jthread> workers;
+    workers.reserve(threads);
     for (u32 t = 0; t < threads; ++t) workers.emplace_back([this] { work(); });
   }
 
@@ -132,6 +133,7 @@ grep_lines grep_lines_of(files::search_result const& result) {
   grep_lines lines;
   for (auto const& file : result.files) {
     std::vector<u64> numbers;
+    numbers.reserve(file.lines.size());
     for (auto const& line : file.lines) numbers.push_back(line.number);
     if (!numbers.empty()) lines.emplace(file.path, std::move(numbers));
   }

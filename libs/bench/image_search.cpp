@@ -61,6 +61,7 @@ class image_sets {
 std::vector<u64> search_images_on_host(image_sets const& sets, u64 images, u32 threads) {
   std::vector<u64> found(sets.queries.size() / image_numbers, lsh::no_match);
   std::vector<std::unique_ptr<mapped_file>> mapped;
+  mapped.reserve(sets.names.size());
   for (auto const& name : sets.names) mapped.push_back(std::make_unique<mapped_file>(sets.path + "/" + name));
   graph::progress_meter quiet;
   graph::parallel_for(found.size(), threads, quiet, [&](u64 q) {

@@ -28,8 +28,10 @@ column_media::column_media(executor& on, std::vector<extent> const& extents, med
   if (extents_.empty()) return;
   if (options.placement == "storage" && options.media != "file") {
     std::vector<graph::array_place> places;
+    places.reserve(extents_.size());
     for (extent const& each : extents_) places.push_back(bytes_at(each));
     std::vector<graph::array_place const*> all;
+    all.reserve(places.size());
     for (auto const& place : places) all.push_back(&place);
     modelled_ = std::make_unique<media::modelled_media>(on, all, options);
     return;

@@ -214,6 +214,7 @@ std::vector<std::shared_ptr<kept_rows>> column_table::select_kept(query_program 
   if (found.account.errors != 0) return {};
   const auto in = std::make_shared<kept_columns const>(kept_columns{std::move(found.values), std::move(found.valid)});
   std::vector<std::shared_ptr<kept_rows>> kept;
+  kept.reserve(registers.size());
   for (u64 k = 0; k < registers.size(); ++k) {
     kept.push_back(std::make_shared<kept_rows>(kept_rows{state_, in, k, found.rows}));
   }

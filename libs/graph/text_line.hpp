@@ -150,7 +150,7 @@ template <class Rules>
 /// The p line of a .gr file. An empty problem: it is one.
 inline std::string parse_header(line_fields fields, u64& vertices, u64& arcs, bool& edges) {
   std::string const shown = fields.quoted();
-  std::string const no_header = shown + " begins no line 'p sp VERTICES ARCS', which comes first";
+  std::string no_header = shown + " begins no line 'p sp VERTICES ARCS', which comes first";
   if (fields.take_word() != "p") return no_header;
   std::string const kind_shown = fields.quoted();
   std::string_view const kind = fields.take_word();

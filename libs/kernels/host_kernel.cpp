@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -150,7 +151,7 @@ class host_kernel final : public user_kernel {
   }
 
  private:
-  struct was_stopped {};
+  struct was_stopped : std::exception {};
   static constexpr u32 max_block_threads = 1024;
   static constexpr u32 max_grid_x = 0x7fffffff, max_grid_yz = 65535;  // as a GPU's
   static constexpr u32 max_shared_bytes = 1 << 20;

@@ -58,6 +58,7 @@ within_result find_within(std::string const& folder_path, std::vector<std::strin
                           u32 dimensions, std::span<float const> queries, float distance, within_options const& options) {
   check_within(folder_path, record_bytes, dimensions, queries, distance, options);
   std::vector<u64> records;
+  records.reserve(sets.size());
   for (std::string const& set : sets) records.push_back(records_in(folder_path + "/" + set, record_bytes));
   const auto on = open_executor(options.executor, options.threads, has_kernels);
   folder files(*on, folder_path, searching_options(*on, options));

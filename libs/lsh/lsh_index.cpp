@@ -17,7 +17,7 @@ constexpr u64 records_at_once = 32768;  // of query_all
 constexpr u64 distances_at_once = u64{64} << 20;
 
 [[noreturn]] void refuse_index(std::string const& folder, std::string const& problem) {
-  throw_bad_input("open index", folder, problem + ": build it again");
+  throw_bad_input("open index", folder, std::string(index_name) + " " + problem + ": build it again");
 }
 
 folder_options folder_options_of(executor const& on, index_options const& options) {
@@ -30,16 +30,15 @@ folder_options folder_options_of(executor const& on, index_options const& option
 }
 
 void check_header(std::string const& folder, index_header const& h, u64 file_bytes) {
-  if (h.magic != index_magic) refuse_index(folder, index_name + " is no index of this version");
+  if (h.magic != index_magic) refuse_index(folder, "is no index of this version");
   const bool plain = h.records > 0 && h.records <= max_records && h.dimensions > 0 && h.dimensions <= max_dimensions &&
                      h.tables > 0 && h.tables <= max_tables && h.projections_per_table > 0 &&
                      h.projections_per_table <= max_projections_per_table && h.bucket_bits <= max_bucket_bits &&
                      std::isfinite(h.width) && h.width > 0 && h.record_bytes % 16 == 0 &&
                      h.record_bytes >= h.dimensions * sizeof(float);
-  if (!plain) refuse_index(folder, index_name + " has a damaged header");
+  if (!plain) refuse_index(folder, "has a damaged header");
   if (file_bytes != h.file_bytes()) {
-    refuse_index(folder,
-                 index_name + " has " + std::to_string(file_bytes) + " bytes instead of " + std::to_string(h.file_bytes()));
+    refuse_index(folder, "has " + std::to_string(file_bytes) + " bytes instead of " + std::to_string(h.file_bytes()));
   }
 }
 
@@ -48,7 +47,7 @@ void check_offsets(std::string const& folder, index_header const& h, std::vector
     auto const* const of_table = offsets.data() + t * (h.buckets() + 1);
     const bool ordered = std::is_sorted(of_table, of_table + h.buckets() + 1);
     if (!ordered || of_table[0] != 0 || of_table[h.buckets()] != h.records) {
-      refuse_index(folder, "table " + std::to_string(t) + " of " + index_name + " is damaged");
+      refuse_index(folder, "has damaged offsets of table " + std::to_string(t));
     }
   }
 }
@@ -82,13 +81,13 @@ index_sections read_sections(std::string const& folder) {
   file.read(reinterpret_cast<char*>(&found.header), sizeof found.header);
   std::error_code failed;
   const u64 bytes = std::filesystem::file_size(path, failed);
-  if (!file || failed) refuse_index(folder, index_name + " is too short");
+  if (!file || failed) refuse_index(folder, "is too short");
   index_header const& h = found.header;
   check_header(folder, h, bytes);
   found.projections = read_section<float>(file, h.projections_at(), u64{h.dimensions} * h.projections());
   found.shifts = read_section<float>(file, h.shifts_at(), h.projections());
   if (file && checksum_of(h, found.projections, found.shifts) != h.checksum) {
-    refuse_index(folder, index_name + " has damaged projections, or a damaged header");
+    refuse_index(folder, "has damaged projections, or a damaged header");
   }
   found.offsets = read_section<u32>(file, h.offsets_at(), h.offsets_count());
   if (!file) throw_os_error("read", path, EIO, "build it again");
@@ -217,7 +216,7 @@ void lsh_index::check(std::string const& what) {
   if (error == 0) return;
   const u32 none = 0;
   failed_.write({&none, 1});
-  if (error == EILSEQ) refuse_index(root_, index_name + " names records that there are not");
+  if (error == EILSEQ) refuse_index(root_, "names records that there are not");
   throw_os_error(what, root_, static_cast<int>(error),
                  "see that its files can be read, and are as they were when it was built");
 }

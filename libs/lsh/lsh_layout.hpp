@@ -28,7 +28,7 @@ inline constexpr u32 max_tables = 256, max_projections_per_table = 64, max_bucke
 inline constexpr u32 max_dimensions = 1u << 20;
 inline constexpr u64 max_records = 0xffffffffull;  // an id is 32 bits, and all ones stands for none
 inline constexpr char const* records_name = "records";
-inline const std::string index_name = "lsh.index";
+inline constexpr char const* index_name = "lsh.index";
 
 struct index_entry {
   u32 id = 0;

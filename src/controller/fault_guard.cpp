@@ -7,7 +7,7 @@
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -165,8 +165,10 @@ bool are_there(zeroed_part const& part) {
   std::ifstream maps("/proc/self/maps");
   u64 next = part.begin;
   for (std::string line; next < part.end && std::getline(maps, line);) {
-    u64 begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2 || end <= next) continue;
+    char* rest = nullptr;
+    const u64 begin = std::strtoull(line.c_str(), &rest, 16);
+    const u64 end = *rest == '-' ? std::strtoull(rest + 1, nullptr, 16) : 0;
+    if (end <= next) continue;
     if (begin > next || !line.ends_with(zero_path)) return false;
     next = end;
   }

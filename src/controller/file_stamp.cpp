@@ -2,7 +2,7 @@
 
 #include "penstock/core/clock.hpp"
 
-#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <iterator>
 
@@ -16,9 +16,11 @@ namespace {
 bool has_multigrain_kernel() {
   static const bool has = [] {
     utsname system;
-    u32 major = 0, minor = 0;
-    return uname(&system) == 0 && std::sscanf(system.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 13));
+    if (uname(&system) != 0) return false;
+    char* rest = nullptr;
+    const unsigned long major = std::strtoul(system.release, &rest, 10);
+    const unsigned long minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
+    return major > 6 || (major == 6 && minor >= 13);
   }();
   return has;
 }
