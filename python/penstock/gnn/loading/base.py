@@ -47,6 +47,9 @@ class Loader(ABC):
         self._items, self._size = items, checked_count("batch_size", batch_size, 1)
         self._shuffle, self._seed, self._depth = options["shuffle"], options["seed"], options["prefetch"]
         self._drop_last = options["drop_last"]
+        for name in ("sms", "sm_partition"):
+            if options[name] and self.device.type != "cuda":
+                raise ValueError(f"loader: {name}: a CPU has no multiprocessors: leave it out")
         self._partition = self._partitioned(options["sms"]) if options["sm_partition"] else None
         self.sms: int = options["sms"] if self._partition is None else self._partition.sms
         """Multiprocessors that sampling and gathering take at most: of a partition those that it got."""
@@ -65,8 +68,6 @@ class Loader(ABC):
         self._order: tuple[int, torch.Tensor] | None = None
 
     def _partitioned(self, sms: int) -> Partition:
-        if self.device.type != "cuda":
-            raise ValueError("loader: sm_partition: a CPU has no multiprocessors: leave it out")
         if sms == 0:
             raise ValueError("loader: sm_partition without sms: give how many multiprocessors it has")
         return Partition.of(self.device, sms)

@@ -64,7 +64,8 @@ class NeighborLoader(OneTypeLoader):
                 sampled.
             drop_last: Leave out a last batch that is smaller.
             sms: Multiprocessors that sampling and gathering take at most, half of them each, the rest is the
-                training's; 0: all. It limits the grids of their kernels, which may run on any.
+                training's; 0: all. It limits the grids of their kernels, which may run on any. On a CPU it is
+                an error, as is the next.
             sm_partition: Sampling and gathering run on `sms` multiprocessors that are theirs (a green
                 context), rounded down to what the GPU gives away: from 8 on by 8 on Hopper; `loader.sms` is
                 what they got. What runs on `loader.training_stream` has the others alone.
