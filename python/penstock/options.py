@@ -119,17 +119,21 @@ class Size(Option):
     """Bytes, or text such as 16MiB. Not given, or None, it is `unless`."""
 
     unless: str | None = None
+    least: int = 0
 
     def check(self, name: str, value: Any, hint: Any) -> int | None:
-        size = self.unless if value is None else value
-        return None if size is None else parse_size(size, name)
+        given = self.unless if value is None else value
+        size = None if given is None else parse_size(given, name)
+        if size is not None and size < self.least:
+            raise ValueError(f"{name} {given}: it must be {self.least} or more")
+        return size
 
 
 class CacheOptions(TypedDict, total=False):
     """Of the cache before files and memory."""
 
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
     directory: Annotated[Directory, Choice("auto")]
 
 

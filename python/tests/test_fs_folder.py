@@ -145,6 +145,11 @@ def test_more_files_than_there_is_room_for_are_refused_when_mounted(tmp_path: Pa
         fs.mount(tmp_path, executor="cpu", max_files=0)
 
 
+def test_a_cache_of_no_bytes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cache 0: it must be 1 or more"):
+        fs.mount(tmp_path, executor="cpu", cache=0)
+
+
 def test_what_is_closed_says_so(tmp_path: Path, folder: fs.Folder) -> None:
     file = folder.open("file", "w")
     file.write(b"1")

@@ -14,7 +14,13 @@ from penstock import options
 from penstock.arrays import opening, planning
 from penstock.arrays.spec import ArrayOptions
 from penstock.cli.declared_options import option_of
+from penstock.collages.collage import CollageOptions
+from penstock.columns.table import TableOptions
+from penstock.fs.folder import MountOptions
+from penstock.fs.search import GrepOptions
 from penstock.graph.options import GraphOptions, ResolveOptions
+from penstock.lsh.index import IndexOptions
+from penstock.lsh.within import WithinOptions
 from penstock.options import CacheOptions, Choice, Count, Option, Size, Switch, Text, checked, defaults_of
 from penstock.regular import run
 
@@ -25,7 +31,7 @@ class Cooking(TypedDict, total=False):
     spoon: Annotated[str, Choice("wood", names=("wood", "steel"))]
     lid: Annotated[bool, Switch()]
     water: Annotated[SupportsIndex | str | None, Size(unless="1KiB")]
-    broth: Annotated[SupportsIndex | str | None, Size()]
+    broth: Annotated[SupportsIndex | str | None, Size(least=1)]
     dish: Annotated[str, Text("soup")]
     guests: Annotated[Any, Option()]
 
@@ -62,6 +68,8 @@ def test_what_is_not_given_has_its_default() -> None:
         ({"lid": 1}, TypeError, "lid 1: give True or False"),
         ({"lid": "no"}, TypeError, "lid 'no': give True or False"),
         ({"water": "1 cup"}, ValueError, "water '1 cup': write it as 16MiB"),
+        ({"broth": 0}, ValueError, "broth 0: it must be 1 or more"),
+        ({"broth": "0KiB"}, ValueError, "broth 0KiB: it must be 1 or more"),
         ({"dish": None}, TypeError, "dish None: it is no text: give a name"),
     ],
 )
@@ -84,6 +92,16 @@ def test_signatures_show_each_option_with_its_default(function: Any, kind: type)
     assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in shown.values())
     for name, default in defaults_of(kind).items():
         assert shown[name].default == default, name
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [CacheOptions, CollageOptions, GrepOptions, IndexOptions, MountOptions, TableOptions, WithinOptions],
+)
+@pytest.mark.parametrize("name", ["cache", "line"])
+def test_a_cache_and_its_lines_have_bytes(kind: type, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} 0: it must be 1 or more"):
+        checked(kind, {name: 0})
 
 
 def test_arrays_and_graphs_have_the_options_of_a_cache() -> None:

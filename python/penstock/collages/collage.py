@@ -32,8 +32,8 @@ class CollageOptions(TypedDict, total=False):
     """What `collage` takes."""
 
     executor: Annotated[Executor, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
     max_candidates: Annotated[SupportsIndex, Count(1024, least=FALLBACK, most=1 << 20)]
 

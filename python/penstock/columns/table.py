@@ -46,8 +46,8 @@ class TableOptions(TypedDict, total=False):
 
     executor: Annotated[Executor, Choice("auto")]
     placement: Annotated[Place, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size(unless="256MiB")]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(unless="256MiB", least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
     media: Annotated[str, Text("file")]
     drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]

@@ -43,8 +43,8 @@ class MountOptions(TypedDict, total=False):
 
     writable: Annotated[bool, Switch()]
     executor: Annotated[Executor, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
     max_files: Annotated[SupportsIndex | None, Few()]
 
@@ -348,8 +348,6 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
         ValueError, TypeError: For a bad argument.
     """
     given = checked(MountOptions, options)
-    if given["line"] == 0:
-        raise ValueError("line 0: it must be more")
     if given["max_files"] == 0:
         raise ValueError("max_files 0: give 1 or more")
     path = os.fspath(root)

@@ -26,8 +26,8 @@ class GrepOptions(TypedDict, total=False):
 
     ignore_case: Annotated[bool, Switch()]
     executor: Annotated[Executor, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="64KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="64KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
 
 
@@ -106,8 +106,6 @@ def grep(
     given = checked(GrepOptions, options)
     if not isinstance(pattern, str | bytes):
         raise TypeError(f"pattern {pattern!r}: give text or bytes")
-    if given["line"] == 0:
-        raise ValueError("line 0: it must be more")
     root = os.fspath(folder)
     if not root:
         raise ValueError("folder '': name one")

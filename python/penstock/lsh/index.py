@@ -34,8 +34,8 @@ class IndexOptions(TypedDict, total=False):
     """What `Index` takes."""
 
     executor: Annotated[Executor, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
     max_candidates: Annotated[SupportsIndex, Count(1024, least=1, most=1 << 20)]
     fallback: Annotated[SupportsIndex, Count(0, most=1 << 20)]

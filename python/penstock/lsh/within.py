@@ -27,8 +27,8 @@ class WithinOptions(TypedDict, total=False):
     """What `find_within` takes."""
 
     executor: Annotated[Executor, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size()]
-    line: Annotated[SupportsIndex | str | None, Size(unless="64KiB")]
+    cache: Annotated[SupportsIndex | str | None, Size(least=1)]
+    line: Annotated[SupportsIndex | str | None, Size(unless="64KiB", least=1)]
     threads: Annotated[SupportsIndex, Count(most=1024)]
 
 

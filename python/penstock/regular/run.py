@@ -36,7 +36,7 @@ class RunOptions(CacheOptions, StorageOptions, total=False):
     """What `reduce` and `vectoradd` take."""
 
     access: Annotated[Sequence[str], Option(ACCESS)]
-    tile: Annotated[SupportsIndex | str, Size(unless="64KiB")]
+    tile: Annotated[SupportsIndex | str, Size(unless="64KiB", least=1)]
     in_flight: Annotated[SupportsIndex, Count()]
     media: Annotated[str, Choice("file", names=MEDIA)]
     drives: Annotated[SupportsIndex, Count(1, least=1)]
@@ -137,7 +137,4 @@ def vectoradd(
 def _checked(given: RunOptions) -> dict[str, Any]:
     """What the compiled part takes; a cache of 0 bytes is one that it chooses."""
     options = checked(RunOptions, given)
-    for name in ("cache", "line", "tile"):
-        if options[name] == 0:
-            raise ValueError(f"{name} 0: it must be more")
     return {**options, "access": list(options["access"]), "cache": options["cache"] or 0}
