@@ -197,7 +197,7 @@ def test_threads_and_memory_change_nothing(tmp_path: Path) -> None:
 
 
 def test_files_larger_than_the_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reordering, "_available_bytes", lambda: 0)
+    monkeypatch.setattr(reordering, "free_memory", lambda: 0)
     parts = graph_parts(12, 300, 2000)
     made = reorder(write(tmp_path / "in", **parts), np.arange(300), tmp_path / "out")
     check_same(made.folder, renumbered(parts, np.arange(300)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from penstock.arguments import reading
 from penstock.arrays.layout import path_text
 from penstock.arrays.messages import shown_path, watched
+from penstock.arrays.whole import free_memory
 from penstock.checks import checked_count
 from penstock.sampling.host import on_host
 from penstock.sizes import format_bytes, parse_size
@@ -273,7 +274,7 @@ class _Reordering:
         memory = map_of(values)
         if memory is None:
             return
-        if values.nbytes > _available_bytes() // 2:
+        if values.nbytes > free_memory() // 2:
             advise(memory, mmap.MADV_RANDOM, 0, len(memory))
             return
         for first in range(0, len(memory), _READ_AHEAD):
@@ -370,11 +371,3 @@ class _Reordering:
 def _outside(ids: Values, nodes: int) -> bool:
     """Whether one is no node: negative ones are large without their sign."""
     return bool(len(ids)) and int(ids.view(f"u{ids.itemsize}").max()) >= nodes
-
-
-def _available_bytes() -> int:
-    with suppress(OSError, ValueError), Path("/proc/meminfo").open(encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    return 0
