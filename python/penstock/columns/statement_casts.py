@@ -48,7 +48,7 @@ def cast(translate: Translate, node: Node, is_tried: bool = False) -> Expr:
         return Call("in_range", (made,), 10**digits) if digits <= MOST_DIGITS else made
     name = next((name for kinds, name in CASTS.items() if kind in kinds), None)
     if name is None:
-        refuse(node, f"CAST to {kind} is not covered here")
+        refuse(node, f"CAST to {node.args['to'].sql(dialect='duckdb')} is not covered here")
     most = 1 << INTEGERS.get(kind, 64) - 1
     if is_tried:
         return Call("try_cast", (value,), Target(name, 0, most))

@@ -15,7 +15,7 @@ from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Val
 from penstock.columns.lowering_times import DAYS_ALONE
 from penstock.columns.statement_casts import cast
 from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, part_of_time
-from penstock.columns.statement_nodes import Node, kind_of, refuse
+from penstock.columns.statement_nodes import CALLED, Node, kind_of, refuse
 from penstock.columns.statement_texts import constant, of_text
 from penstock.columns.types import INTEGER
 
@@ -93,7 +93,7 @@ class Translator:
         more = MORE_ARGUMENTS.get(name, ())
         for argument, value in node.args.items():
             if value and argument not in TAKEN and argument not in more and argument != "negate":
-                refuse(node, f"{name.upper()} with {argument.upper()} is not covered here")
+                refuse(node, f"{CALLED} with {argument.upper()} is not covered here")
         return made
 
     def _made(self, node: Node, name: str) -> Expr:
@@ -117,7 +117,7 @@ class Translator:
             return function(self, node)
         method = getattr(self, f"_{name.lower()}", None)
         if method is None:
-            refuse(node, f"{name.upper()} is not covered here")
+            refuse(node)
         made: Expr = method(node)
         return made
 
@@ -142,7 +142,7 @@ class Translator:
         if name in ("prefix", "starts_with") and len(given) == 2:
             return self(given[0]).str.starts_with(constant(self, given[1], str))
         if name not in ("date_part", "datepart") or len(given) != 2:
-            refuse(node, f"{name.upper()} is not covered here")
+            refuse(node)
         return part_of_time(node, constant(self, given[0], str), self(given[1]))
 
     def _aggregate(self, node: Node, name: str, condition: Expr | None = None) -> Expr:
@@ -178,7 +178,7 @@ class Translator:
         if name == "CountIf":
             return self._countif(node.this, condition)
         if name not in AGGREGATES:
-            refuse(node, f"{name.upper()} with FILTER is not covered here")
+            refuse(node.this, f"{CALLED} with FILTER is not covered here")
         return self._aggregate(node.this, name, condition)
 
     def _literal(self, node: Node) -> Expr:

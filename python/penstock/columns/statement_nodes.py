@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
 Node = Any
 """Of sqlglot's syntax tree."""
+
+CALLED = "<called>"
+"""In a sentence about a part: the name by which the statement calls a function; "it" for what is no call."""
 
 NULL_OF = "null of the type of"
 """The function that stands for a key that a set of GROUP BY has not: of the key."""
@@ -23,21 +28,67 @@ def kind_of(node: Node) -> str:
     return type(node).__name__
 
 
-def refuse(node: Node, why: str = "is not covered here") -> NoReturn:
+class NotCoveredError(ValueError):
+    """A part of a statement that is not covered."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(sentence(node, why))
+        self.node, self.why = node, why
+
+
+def refuse(node: Node, why: str = f"{CALLED} is not covered here") -> NoReturn:
     """One sentence about a part of the statement.
 
     Raises:
-        ValueError: Always.
+        NotCoveredError: Always.
     """
-    raise ValueError(sentence(node, why))
+    raise NotCoveredError(node, why)
 
 
-def sentence(node: Node, why: str) -> str:
-    text = node.sql(dialect="duckdb")
+def sentence(node: Node, why: str, statement: str = "") -> str:
+    """About a part. With the statement a call is shown as it stands there."""
+    text = " ".join((call_in(statement, node) or node.sql(dialect="duckdb")).split())
+    is_call = isinstance(node, (expressions().Func, expressions().SubqueryPredicate))
+    call = re.fullmatch(r"(\w+)( ?\(.*\))?", text)
+    why = why.replace(CALLED, call[1].upper() if call and is_call else "it")
     shown = text if len(text) <= 80 else text[:77] + "..."
     return (
         f"sql: {shown}: {why}: write it another way, or give the tables to DuckDB, which reads columns whole"
     )
+
+
+def call_in(statement: str, node: Node) -> str | None:
+    """The call of a function as a statement has it: sqlglot has one class, and prints one name, for several.
+
+    It notes where most calls stand. One of the others is the first that is read as the same tree.
+    """
+    import sqlglot
+
+    place = node.meta.get("start")
+    tokens = sqlglot.tokenize(statement, dialect="duckdb")
+    for k, (name, bracket) in enumerate(pairwise(tokens), 1):
+        if bracket.token_type is sqlglot.TokenType.L_PAREN and place in (None, name.start):
+            text = statement[name.start : _end_of_brackets(tokens[k:]) + 1]
+            if place is not None or _parsed(text) == node:
+                return text
+    return None
+
+
+def _end_of_brackets(tokens: Sequence[Any]) -> int:
+    """Where the bracket closes that the first token opens."""
+    steps = {"L_PAREN": 1, "R_PAREN": -1}
+    depths = accumulate(steps.get(token.token_type.name, 0) for token in tokens)
+    return next(int(token.end) for token, depth in zip(tokens, depths, strict=True) if depth == 0)
+
+
+def _parsed(text: str) -> Node:
+    """None for what is no expression."""
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(text, dialect="duckdb")
+    except sqlglot.errors.ParseError:
+        return None
 
 
 def check_parts(node: Node, known: set[str]) -> None:

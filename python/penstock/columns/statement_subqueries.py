@@ -14,6 +14,7 @@ from penstock.columns.joining import How
 from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import (
+    CALLED,
     Node,
     aggregates_in,
     check_parts,
@@ -83,7 +84,7 @@ class Subqueries:
                 if found is not None:
                     each.replace(self._value(found, each))
             else:
-                refuse(each, f"{kind.upper()} with a subquery is not covered here")
+                refuse(each, f"{CALLED} with a subquery is not covered here")
         return root.this
 
     def selected(self, node: Node) -> Node:

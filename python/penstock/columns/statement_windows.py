@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from penstock.columns.prepared import Runnable
 from penstock.columns.results import Result
-from penstock.columns.statement_nodes import Node, aggregates_in, columns_in, expressions, kind_of, refuse
+from penstock.columns.statement_nodes import (
+    CALLED,
+    Node,
+    aggregates_in,
+    columns_in,
+    expressions,
+    kind_of,
+    refuse,
+)
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.windows import AGGREGATES, Frame, WindowFunction
 
@@ -170,7 +178,7 @@ class Windows:
                 refuse(node, f"{part.upper()} of a window is not covered here")
         kind = FUNCTIONS.get(kind_of(node.this))
         if kind is None:
-            refuse(node, f"{kind_of(node.this).upper()} over a window is not covered here")
+            refuse(node.this, f"{CALLED} is not covered over a window")
         args, number = self._args(node, kind)
         order = window.args.get("order")
         ordered = [] if order is None else order.expressions

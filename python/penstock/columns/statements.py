@@ -22,7 +22,15 @@ from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_grouping_sets import by_sets, has_sets
-from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
+from penstock.columns.statement_nodes import (
+    Node,
+    NotCoveredError,
+    check_parts,
+    conjuncts,
+    kind_of,
+    refuse,
+    sentence,
+)
 from penstock.columns.statement_pairs import Pairs, chain
 from penstock.columns.statement_rewriting import OUTER, other_way_round, with_merged_subquery
 from penstock.columns.statement_rows import combined
@@ -96,6 +104,8 @@ def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
             )
         planner = _Planner({name.lower(): each for name, each in tables.items()})
         return Prepared(planner.plan(parsed[0]), planner.shared.subqueries, day)
+    except NotCoveredError as problem:
+        raise ValueError(sentence(problem.node, problem.why, statement)) from None
     except sqlglot.errors.ParseError as problem:
         at = problem.errors[0] if problem.errors else {}
         why = str(at.get("description") or problem).splitlines()[0].partition(" but got <Token")[0]
@@ -170,7 +180,7 @@ class _Planner:
         if kind_of(node) == "Values":
             node = rows_selected(node)
         if kind_of(node) not in (*SETS, "Select"):
-            refuse(node, f"{kind_of(node).upper()} is not covered here, SELECT is")
+            refuse(node, f"{node.sql(dialect='duckdb').split()[0].upper()} is not covered here, SELECT is")
         with_ = node.args.get("with_")
         if with_ is not None:
             return self._with(with_).plan_without(node)
