@@ -18,7 +18,7 @@ from penstock.cli.declared_options import option_of
 from penstock.cli.inputs import names_refused, refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
-from penstock.columns import Result, TableOptions, open_table
+from penstock.columns import Result, Table, TableOptions, open_table
 from penstock.columns.statements import prepared
 from penstock.report.whole_files import written_whole
 from penstock.sizes import format_seconds
@@ -70,14 +70,13 @@ def sql_command(
     **options: Any,
 ) -> None:
     """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes;
-    the statement calls it NAME, or by its file's name without the ending.
+    the statement calls it NAME, or by its file's name without the ending. It may name files itself, too.
 
     \b
     penstock sql "SELECT zone, avg(total) FROM trips GROUP BY zone" trips.parquet
+    penstock sql "SELECT zone, avg(total) FROM 'trips.parquet' GROUP BY zone"
     penstock sql "SELECT count(*) FROM t JOIN z ON t.zone = z.id" t=trips.parquet z=zones.csv
     """
-    if not sources:
-        raise click.UsageError("name the tables: penstock sql STATEMENT NAME=FILE ...")
     paths: dict[str, str] = {}
     for each in sources:
         name, equals, path = each.partition("=")
@@ -90,8 +89,12 @@ def sql_command(
         paths[name] = path
     refuse_inputs("-o", output, paths.values())
     with progress_bar() as progress:
-        tables = {name: open_table(path, progress=progress, **options) for name, path in paths.items()}
-    plan = prepared(statement, tables)
+
+        def opened(source: Any) -> Table:
+            return open_table(source, progress=progress, **options)
+
+        plan = prepared(statement, {name: opened(path) for name, path in paths.items()}, opened)
+    refuse_inputs("-o", output, (table.name for table in plan.opened))
     if explain or analyze:
         Console().print(escape(plan.explain(analyze)), soft_wrap=True)
         return

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,6 +50,11 @@ class Prepared:
     day: datetime.date
     """Before it was planned."""
     tables: dict[str, weakref.ref[Table]] = field(default_factory=dict)
+    opened: list[Table] = field(default_factory=list)
+    """Tables that are closed when the statement has run."""
+
+    def close(self) -> None:
+        close_all(self.opened)
 
     def is_current(self) -> bool:
         """Whether the subqueries' results are what they were: sums of floating-point numbers may not be."""
@@ -71,6 +76,11 @@ class Prepared:
     def has_gone(self) -> bool:
         """Whether a table is no more, so that none can ask for it."""
         return any(ref() is None for ref in self.tables.values())
+
+
+def close_all(tables: Iterable[Table]) -> None:
+    for table in tables:
+        table.close()
 
 
 def result_of(plan: Runnable) -> Result:
@@ -100,8 +110,10 @@ class PreparedPlans:
         return found
 
     def give(self, statement: str, tables: Mapping[str, Any], prepared: Prepared) -> None:
-        """Keeps a plan that has run, if all tables are open ones, and it is not too large."""
-        if not all(isinstance(each, Table) for each in tables.values()) or not prepared.is_lasting():
+        """Keeps a plan that has run, if all tables are its caller's open ones, and it is not too large."""
+        if prepared.opened or not all(isinstance(each, Table) for each in tables.values()):
+            return
+        if not prepared.is_lasting():
             return
         if prepared.nbytes() > MOST_BYTES:
             return

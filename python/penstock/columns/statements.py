@@ -11,15 +11,17 @@ from __future__ import annotations
 import datetime
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock.columns.joining import KeyTypeError, RepeatedKeyError
 from penstock.columns.other_tables import Columns, ResultColumns
-from penstock.columns.prepared import Prepared, Runnable, prepared_plans, result_of
+from penstock.columns.prepared import Prepared, Runnable, close_all, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_grouping_sets import by_sets, has_sets
 from penstock.columns.statement_nodes import (
@@ -65,14 +67,15 @@ def sql(statement: str, /, **tables: Any) -> Result:
     tables both have a key more than once, and window functions, are made in the host's memory.
 
     Args:
-        statement: In DuckDB's dialect.
+        statement: In DuckDB's dialect. A table in quotes that no name stands for is a file or folder, as in
+            FROM 'trips.parquet'; its columns are called trips.zone. It is closed when the statement has run.
         **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes.
 
     Returns:
         The result; `print` it, or take it to Arrow, pandas or Polars.
 
     Raises:
-        ValueError: What is not covered, by name; a statement that is none.
+        ValueError: What is not covered, by name; a statement that is none; a file that is no table.
         KeyError: A table or column that there is not.
         ImportError: sqlglot is not installed.
     """
@@ -81,13 +84,16 @@ def sql(statement: str, /, **tables: Any) -> Result:
     if known is None or not known.is_current():
         weak = {n: weakref.proxy(each) if isinstance(each, Table) else each for n, each in tables.items()}
         known = prepared(statement, weak)
-    result = result_of(known.plan)
-    prepared_plans.give(statement, tables, known)
+    with closing(known):
+        result = result_of(known.plan)
+        prepared_plans.give(statement, tables, known)
     return result
 
 
-def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
-    """The plan of a statement, whose subqueries have run."""
+def prepared(
+    statement: str, tables: Mapping[str, Any], opened: Callable[[Any], Table] = open_table
+) -> Prepared:
+    """The plan of a statement, whose subqueries have run. `opened` opens what is no table yet."""
     try:
         import sqlglot
     except ImportError:
@@ -102,8 +108,13 @@ def prepared(statement: str, tables: Mapping[str, Any]) -> Prepared:
             raise ValueError(
                 f"sql: there {'is no statement' if not count else f'are {count} statements'}: give one"
             )
-        planner = _Planner({name.lower(): each for name, each in tables.items()})
-        return Prepared(planner.plan(parsed[0]), planner.shared.subqueries, day)
+        shared = _Shared(opened)
+        with ExitStack() as failed:
+            failed.callback(close_all, shared.tables)
+            planner = _Planner({name.lower(): each for name, each in tables.items()}, shared)
+            made = Prepared(planner.plan(parsed[0]), shared.subqueries, day, opened=shared.tables)
+            failed.pop_all()
+        return made
     except NotCoveredError as problem:
         raise ValueError(sentence(problem.node, problem.why, statement)) from None
     except sqlglot.errors.ParseError as problem:
@@ -158,16 +169,25 @@ class SetPlan:
 class _Shared:
     """What the planners of a statement and of its subqueries have together."""
 
-    opened: dict[int, tuple[Any, Table]] = field(default_factory=dict)
-    """What is no table yet, by its id."""
+    open: Callable[[Any], Table]
+    tables: list[Table] = field(default_factory=list)
+    """That were opened for the statement."""
+    known: dict[str | int, tuple[Any, Table]] = field(default_factory=dict)
+    """These, and what they are of: a file by its path in the statement, what was given by its id."""
     subqueries: list[tuple[Runnable, Result]] = field(default_factory=list)
     """Those that have run."""
 
+    def table(self, key: str | int, source: Any) -> Table:
+        if key not in self.known:
+            self.tables.append(self.open(source))
+            self.known[key] = (source, self.tables[-1])
+        return self.known[key][1]
+
 
 class _Planner:
-    def __init__(self, tables: dict[str, Any], shared: _Shared | None = None) -> None:
+    def __init__(self, tables: dict[str, Any], shared: _Shared) -> None:
         self.tables = tables
-        self.shared = shared or _Shared()
+        self.shared = shared
         self.answers: dict[int, tuple[Node, Result]] = {}
         """Of subqueries, by their nodes, which are kept."""
         self.derived: dict[int, tuple[Node, Table]] = {}
@@ -192,7 +212,8 @@ class _Planner:
         for each in node.expressions:
             check_parts(each, {"this", "alias"})
             result = self._run(_Planner(tables, self.shared).plan(each.this))
-            tables = {**tables, each.alias.lower(): _called(each, result, self._renamed(each))}
+            opened = open_table(_called(each, result, self._renamed(each)), executor="auto")
+            tables = {**tables, each.alias.lower(): opened}
         return _Planner(tables, self.shared)
 
     def _run(self, plan: Runnable) -> Result:
@@ -331,7 +352,10 @@ class _Planner:
         return found
 
     def _table(self, node: Node) -> tuple[str, Table]:
-        name = (node.alias or node.name).lower()
+        path = self._path(node)
+        name = (node.alias or (path.stem if path else node.name)).lower()
+        if node.args.get("db"):
+            refuse(node, "the name of a table has one part, and a file stands in quotes")
         is_values = kind_of(node) == "Values"
         check_parts(node, {"this", "alias", "expressions"} if is_values else {"this", "alias"})
         columns = self._renamed(node)
@@ -342,16 +366,24 @@ class _Planner:
             return name, self.derived[id(node)][1]
         if columns:
             refuse(node, "COLUMNS is not covered here")
+        if path is not None:
+            return name, self.shared.table(node.name, node.name)
         key = node.name.lower()
         if kind_of(node) != "Table" or key not in self.tables:
             known = ", ".join(self.tables) or "none"
-            raise KeyError(f"sql: there is no table {node.sql(dialect='duckdb')!r}: given are {known}")
+            raise KeyError(
+                f"sql: there is no table {node.sql(dialect='duckdb')!r}: given are {known}; write a file in "
+                "quotes, FROM 'trips.parquet'"
+            )
         given = self.tables[key]
-        if isinstance(given, Table):
-            return name, given
-        if id(given) not in self.shared.opened:
-            self.shared.opened[id(given)] = (given, open_table(given))
-        return name, self.shared.opened[id(given)][1]
+        return name, given if isinstance(given, Table) else self.shared.table(id(given), given)
+
+    def _path(self, node: Node) -> Path | None:
+        """Of a table that is a file or folder."""
+        if kind_of(node) != "Table" or not node.this.args.get("quoted") or node.name.lower() in self.tables:
+            return None
+        path = Path(node.name)
+        return path if path.suffix or path.exists() else None
 
     @staticmethod
     def _renamed(node: Node) -> list[str]:

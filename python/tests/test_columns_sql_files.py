@@ -1,0 +1,118 @@
+"""Files that a statement names: opened for it, as DuckDB does, and closed when it has run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock.cli.main import main
+from penstock.columns import Table, convert, sql
+from penstock.columns.prepared import prepared_plans
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+COVERED = """
+select * from 'trips.parquet' order by id;
+select word, count(*) from "trips.parquet" group by word order by 1 nulls first;
+select trips.word, area from 'trips.parquet' join 'Zones.csv' on trips.zone = zones.zone order by id;
+select z.area from 'Zones.csv' z where zone in (select zone from 'trips.parquet') order by 1;
+select a.id from 'trips.parquet' a join 'trips.parquet' b on a.id = b.zone order by 1;
+select trips.id, rank() over (order by zone) from 'trips.parquet' order by 1;
+select trips.id, z.zone from 'trips.parquet' full join 'Zones.csv' z on trips.zone = z.zone order by 1, 2;
+with t as (select * from 'trips.parquet') select count(*) from t
+""".strip().split(";\n")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    trips = {"id": [1, 2, 3, 4], "zone": [1, 1, 2, 7], "word": ["a", "b", None, "a"]}
+    pq.write_table(pa.table(trips), "trips.parquet")
+    Path("Zones.csv").write_text("zone,area\n1,10\n2,20\n3,30\n")
+    return tmp_path
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of tables that were closed."""
+    names: list[str] = []
+    close = Table.close
+
+    def noted(table: Table) -> None:
+        names.append(table.name)
+        close(table)
+
+    monkeypatch.setattr(Table, "close", noted)
+    return names
+
+
+@pytest.mark.parametrize("statement", COVERED)
+def test_answers_are_those_of_duckdb(statement: str) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    assert sql(statement).rows() == duckdb.sql(statement).fetchall()
+
+
+def test_a_file_is_closed_when_its_statement_has_run_or_failed(closed: list[str]) -> None:
+    both = "select count(*) from 'trips.parquet' t join '{}' z on t.zone = z.zone"
+    assert sql(both.format("Zones.csv")).item() == 3
+    assert closed == ["trips.parquet", "Zones.csv"]
+    closed.clear()
+    with pytest.raises(ValueError, match=r"^open none\.csv: there is no such file"):
+        sql(both.format("none.csv"))
+    assert closed == ["trips.parquet"]
+
+
+def test_what_is_given_by_its_path_is_closed_too(closed: list[str]) -> None:
+    assert sql("select count(*) from t", t="trips.parquet").item() == 4
+    assert closed == ["trips.parquet"]
+
+
+def test_a_file_is_read_as_it_is_when_the_statement_runs() -> None:
+    prepared_plans.clear()
+    statement = "select sum(area) from 'Zones.csv'"
+    assert sql(statement).item() == 60
+    Path("Zones.csv").write_text("zone,area\n1,5\n")
+    assert sql(statement).item() == 5
+
+
+def test_a_folder_of_columns_is_a_table() -> None:
+    convert("trips.parquet", "trips")
+    assert sql("select max(id) from 'trips'").item() == 4
+
+
+def test_names_that_are_given_come_first() -> None:
+    assert sql("select count(*) from 'trips.parquet'", **{"trips.parquet": {"a": pa.array([1])}}).item() == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("'none.parquet'", r"open none\.parquet: there is no such file"),
+        ("'damaged.parquet'", r"open damaged\.parquet: pyarrow cannot read it"),
+        ("'notes.txt'", r"open notes\.txt: its name ends in '\.txt'"),
+        ("trips.parquet", r"trips\.parquet: the name of a table has one part, and a file stands in quotes"),
+        ("read_parquet('trips.parquet')", r"write a file in quotes, FROM"),
+        ("trips", r"no table 'trips': given are none; write a file in quotes"),
+    ],
+)
+def test_what_is_refused(table: str, sentence: str) -> None:
+    for name in ("damaged.parquet", "notes.txt"):
+        Path(name).write_text("nothing")
+    with pytest.raises((ValueError, KeyError), match=sentence) as refusal:
+        sql(f"select * from {table}")
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_command_takes_files_of_the_statement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", "select max(id) from 'trips.parquet'", "--executor", "cpu"]) == 0
+    assert "1 row in" in capsys.readouterr().out
+    before = Path("Zones.csv").read_text()
+    assert main(["sql", "select * from 'Zones.csv'", "-o", "Zones.csv"]) == 2
+    assert "it is the input" in capsys.readouterr().err
+    assert Path("Zones.csv").read_text() == before
