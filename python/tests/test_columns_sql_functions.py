@@ -89,6 +89,8 @@ REFUSED = {
     "select try_cast(word as blob) from trips": "CAST to BLOB is not covered",
     "select try_cast(miles as decimal(38, 2)) from trips": "more than 18 digits is not covered",
     "select regexp_extract(word, 'a', 9) from trips": "takes a group up to 8",
+    "select strftime(zone, '%Y') from trips": "a date or a time is wanted for strftime",
+    "select strftime(word, '%Y') from trips": "a date or a time is wanted for strftime",
     "select strftime(day, '%c') from trips": "'%c' in a format is not covered",
     "select power(miles, 1.5) from trips": "a power is a whole number to 8",
     "select regexp_replace(word, '(', '') from trips": "the pattern is none",

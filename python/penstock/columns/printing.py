@@ -48,6 +48,7 @@ def printed(graph: Graph, of: Expr, how: Printing) -> Typed:
     """The texts of an expression's values.
 
     Raises:
+        TypeError: A format of dates and times, and values that are none.
         ValueError: There are too many, or one that has no text.
     """
     value = graph.lower(of)
@@ -58,6 +59,8 @@ def printed(graph: Graph, of: Expr, how: Printing) -> Typed:
         return graph.literal(None, ColumnType("string", words=()))
     if how.is_cast and value.type.kind == "boolean":
         return Typed(value.node, ColumnType("string", words=TRUTHS))
+    if not how.is_cast and value.type.kind not in ("date", "timestamp"):
+        raise TypeError(f"{shown(of)} is {value.type}: a date or a time is wanted for strftime")
     if is_literal(graph, value):
         bits = np.array([node.bits], np.uint64)
         return literal_text(graph, _texts(ResultColumn("", value.type, bits, np.ones(1, bool)), how)[0])
