@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from penstock.columns.expressions import Expr, Stored
 from penstock.columns.results import Result, ResultColumn
+from penstock.columns.selecting import selected
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType
 
@@ -24,7 +25,7 @@ def best_rows(query: Query) -> Result:
     if query.graph().lower(by).type.kind == "string":
         raise TypeError(f"top_k by {shown(by)}: texts have no order here: choose a number or a date")
     plain = replace(query, best=None)
-    keys = plain.selected([by]).columns
+    keys = selected(plain, [by]).columns
     order = _ordered(keys[0], reverse)
     outputs = [*query.results(), by]
     if k < len(order) and order.size:
@@ -37,7 +38,7 @@ def best_rows(query: Query) -> Result:
             edge_or_better = _beyond(by, keys[0].type, number, reverse)
             both = edge_or_better if query.condition is None else query.condition & edge_or_better
             plain = replace(plain, condition=both)
-    found = plain.selected(outputs)
+    found = selected(plain, outputs)
     chosen = _ordered(found.columns[-1], reverse)[:k]
     for column in found.columns:
         column.bits, column.valid = column.bits[chosen], column.valid[chosen]

@@ -17,6 +17,7 @@ from penstock.columns.having import ranges_of
 from penstock.columns.key_ranges import has_squares, values_of
 from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.selecting import account_of
 from penstock.columns.shown import shown
 from penstock.columns.types import INTEGER, ColumnType, numbers_of_sorted
 from penstock.columns.variances import variance
@@ -229,7 +230,7 @@ def _by_array(query: Query, made: GroupPass) -> tuple[list[ResultColumn], Sums, 
         program.native, plan.wanted(program), groups, program.outputs[-1] if keys else None,
         query.table.line_aware,
     )  # fmt: skip
-    account = query.account(native, made.named)
+    account = account_of(query, native, made.named)
     found = words.reshape(groups, len(plan.kinds), 3)
     there = found[:, plan.number[("rows", -1)], 2] != 0 if keys else np.ones(1, bool)
     found = found[there]
@@ -246,7 +247,7 @@ def _by_hash(query: Query, made: GroupPass) -> tuple[list[ResultColumn], Sums, A
     found, slots, native = query.table.native.group(
         program.native, plan.counted(program), registers, ranges, query.table.line_aware
     )
-    account = query.account(native, made.named)
+    account = account_of(query, native, made.named)
     account.groups, account.slots = found.shape[1], slots
     columns = _columns(made.keys, words, list(found.view(np.int64)))
     return columns, plan.sums(found[len(words) :]), account

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from penstock.columns.assembling import Program, TooManyValuesError, assemble
+from penstock.columns.assembling import Program, assemble
 from penstock.columns.best import best_rows
 from penstock.columns.expressions import (
     Column,
@@ -20,12 +19,12 @@ from penstock.columns.expressions import (
     columns_of,
     name_of,
 )
-from penstock.columns.graph import Typed
 from penstock.columns.grouping import grouped
 from penstock.columns.joining import HOWS, How, Join
 from penstock.columns.lowering import Graph
 from penstock.columns.other_tables import Columns, QueryColumns, ResultColumns
-from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.results import Result, ResultColumn
+from penstock.columns.selecting import kept_columns, selected
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType
 
@@ -33,26 +32,7 @@ if TYPE_CHECKING:
     from penstock._native import ColumnRows
     from penstock.columns.table import Table
 
-MOST_OUTPUTS = 12
-ERRORS = {
-    1: "an integer is beyond 64 bits, or beyond the type that it is cast to: cast to float before",
-    2: "a value does not fit a signed integer of 64 bits: leave the column out, or what is cast",
-    4: "rows changed while they were read: keep the files as they are",
-}
-
-
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What is computed of each row that meets a query's condition, and how."""
-
-    outputs: Sequence[Expr]
-    typed: list[Typed]
-    program: Program
-    named: list[str]
-    """Columns of the table that it names."""
 
 
 @dataclass(frozen=True)
@@ -194,20 +174,7 @@ class Query:
 
     def kept_columns(self, names: Sequence[str]) -> list[ColumnRows]:
         """Columns of the result in the executor's memory, the first and as many more as one pass finds."""
-        self.table.check_files()
-        try:
-            program = self._pass([self.output(name) for name in names]).program
-        except TooManyValuesError:
-            if len(names) == 1:
-                raise
-            return self.kept_columns(names[: len(names) // 2])
-        kept = self.table.native.select_kept(program.native, program.outputs)
-        if not kept and len(names) > 1:
-            return self.kept_columns(names[:1])
-        if not kept:
-            self.result_column(names[0])  # raises what was met
-            raise RuntimeError(f"query {self.table.name}: its rows could not be kept: ask again")
-        return kept
+        return kept_columns(self, names)
 
     def output(self, name: str) -> Expr:
         """A column of the result, where it is by row."""
@@ -277,7 +244,7 @@ class Query:
         try:
             if self.aggregates is not None:
                 return self._limited(self._met(self.grouped()))
-            return self._limited(best_rows(self) if self.best is not None else self.selected(self.results()))
+            return self._limited(best_rows(self) if self.best is not None else selected(self, self.results()))
         except RecursionError:
             raise ValueError(
                 f"query {self.table.name}: its expressions are nested too deep: make it two queries, or use "
@@ -359,67 +326,9 @@ class Query:
             program.parts["bounds"], program.parts["notes"] = [], []
         return program
 
-    def selected(self, outputs: Sequence[Expr]) -> Result:
-        """Of the rows that meet the condition, as many outputs a pass as it has registers for."""
-        few = len(outputs) <= MOST_OUTPUTS
-        if few:
-            try:
-                return Result(*self._select(outputs))
-            except TooManyValuesError:
-                if len(outputs) < 2:
-                    raise
-        half = len(outputs) // 2 if few else MOST_OUTPUTS
-        first, second = self.selected(outputs[:half]), self.selected(outputs[half:])
-        return Result(first.columns + second.columns, second.account)
-
-    def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
-        made = self._pass(outputs)
-        program = made.program
-        values, valid, native = self.table.native.select(program.native, program.outputs)
-        return _columns_of(outputs, made.typed, values, valid), self.account(native, made.named)
-
-    def _pass(self, outputs: Sequence[Expr]) -> Pass:
-        """Of outputs that the query keeps."""
-
-        def made() -> Pass:
-            graph = self.graph()
-            typed = [graph.lower(output) for output in outputs]
-            program = self.assembled(graph, [value.node for value in typed])
-            return Pass(outputs, typed, program, self.named(*outputs))
-
-        return self.once(tuple(map(id, outputs)), made)
-
     def named(self, *outputs: Expr) -> list[str]:
         """The table's columns that these name, keys, aggregates and the condition."""
         return self.stored_columns(*outputs, *self.of_groups(), *_some(self.condition))
-
-    def account(self, native: dict[str, Any], named: Sequence[str]) -> Account:
-        """What a run cost that has read these columns. Raises what rows had wrong."""
-        _raise_errors(native["errors"], self)
-        return Account(
-            seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
-            run_seconds=native["run_seconds"],
-            rows=self.table.rows, rows_met=native["rows_met"], zones=native["zones"],
-            zones_skipped=native["zones_skipped"], bytes_moved=native["bytes_moved"],
-            bytes_named=sum(self.table.bytes_of(name) for name in named),
-            bytes_stored=sum(self.table.bytes_stored(name) for name in named),
-            passes=tuple(native["passes"]),
-        )  # fmt: skip
-
-    def taken(self, numbers: npt.NDArray[np.uint64]) -> Result:
-        """Of rows by their numbers in the table, in that order."""
-        self.table.check_files()
-        outputs = self.results()
-        parts, account = [], Account()
-        for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
-            some = outputs[first : first + MOST_OUTPUTS]
-            graph = self.graph()
-            typed = [graph.lower(output) for output in some]
-            program = assemble(graph, None, [value.node for value in typed])
-            values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
-            account = self.account(native, self.named(*some))
-            parts += _columns_of(some, typed, values, valid)
-        return Result(parts, account)
 
     def _met(self, groups: Result) -> Result:
         if self.having is None:
@@ -445,18 +354,6 @@ class GroupBy:
         return replace(plain, keys=self.query.keys)
 
 
-def _columns_of(
-    outputs: Sequence[Expr],
-    typed: Sequence[Typed],
-    values: npt.NDArray[np.uint64],
-    valid: npt.NDArray[np.uint8],
-) -> list[ResultColumn]:
-    return [
-        ResultColumn(name_of(output), value.type, bits, there.astype(bool))
-        for output, value, bits, there in zip(outputs, typed, values, valid, strict=True)
-    ]
-
-
 def _some(condition: Expr | None) -> tuple[Expr, ...]:
     return () if condition is None else (condition,)
 
@@ -473,10 +370,3 @@ def _listed(expressions: Sequence[Expr | str], named: dict[str, Expr]) -> tuple[
         if names.count(name) > 1:
             raise ValueError(f"two results are called {name!r}: give one another name with alias()")
     return tuple(whole)
-
-
-def _raise_errors(found: int, query: Query) -> None:
-    for bit, sentence in ERRORS.items():
-        if found & bit:
-            kind = OverflowError if bit < 4 else RuntimeError
-            raise kind(f"query {query.table.name}: {sentence}")

@@ -22,6 +22,7 @@ from penstock.columns.opening import layout_of
 from penstock.columns.other_tables import Columns
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
+from penstock.columns.selecting import taken
 from penstock.columns.types import ColumnType
 from penstock.graph.options import Executor
 from penstock.native import load_native
@@ -249,7 +250,7 @@ class Table:
             wrong = next(int(row) for row in rows if not 0 <= int(row) < self.rows)
             raise ValueError(f"take row {wrong} of {self.name}: it has {self.rows} rows")
         query = Query(self).select(*expressions) if expressions else Query(self)
-        return query.taken(rows.astype(np.uint64))
+        return taken(query, rows.astype(np.uint64))
 
     def array(
         self,
