@@ -11,11 +11,14 @@ import numpy as np
 
 from penstock.columns.key_packing import packed_in_place
 from penstock.columns.results import ResultColumn
-from penstock.columns.types import ColumnType
+from penstock.columns.types import INTEGER, ColumnType
 
 if TYPE_CHECKING:
     from penstock._native import ColumnRows, ColumnTable
     from penstock.columns.query import Query
+
+ONE_ROW = "the only row"
+"""The key of `OneRow`."""
 
 
 class Columns(ABC):
@@ -128,3 +131,29 @@ class ResultColumns(Columns):
 def uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:
     """In the executor's memory."""
     return native.upload(np.ascontiguousarray(column.bits), column.valid.astype(np.uint8))
+
+
+class OneRow(Columns):
+    """Columns of one row, or of none, with a key that all rows meet."""
+
+    def __init__(self, of: Columns) -> None:
+        self.of, self.names = of, [*of.names, ONE_ROW]
+
+    def type_of(self, name: str) -> ColumnType:
+        return INTEGER if name == ONE_ROW else self.of.type_of(name)
+
+    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
+        return ResultColumns([self.host(name)]).rows(native, name)
+
+    def host(self, name: str) -> ResultColumn:
+        if name != ONE_ROW:
+            return self.of.host(name)
+        rows = len(self.of.host(self.of.names[0]).bits)
+        return ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
+
+    @property
+    def is_lasting(self) -> bool:
+        return self.of.is_lasting
+
+    def forget(self) -> None:
+        self.of.forget()

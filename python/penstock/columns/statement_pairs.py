@@ -17,7 +17,7 @@ from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import Node, columns_in, conjuncts, expressions, kind_of, refuse
 from penstock.columns.statement_rewriting import is_result, parts_of, shown_name
-from penstock.columns.statement_sources import Source, first_there, merged
+from penstock.columns.statement_tables import Source, first_there, merged
 from penstock.columns.table import open_table
 
 ALONE = "put the join into a subquery behind FROM"

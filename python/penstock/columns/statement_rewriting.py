@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.columns.statement_nodes import NULL_OF, Node, columns_in, expressions, kind_of
-from penstock.columns.statement_sources import Source
+from penstock.columns.statement_tables import Source
 
 PLAIN = {"expressions", "from_", "joins", "where", "kind"}
 """Parts of a SELECT whose rows are those of its tables."""

@@ -23,7 +23,8 @@ from penstock.columns.statement_nodes import (
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import first_of_each, without_repeats
 from penstock.columns.statement_short_forms import write_order_by_all
-from penstock.columns.statement_sources import Condition, Sources
+from penstock.columns.statement_sources import Sources
+from penstock.columns.statement_tables import Condition
 
 
 @dataclass

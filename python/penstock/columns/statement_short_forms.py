@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.columns.statement_nodes import Node, aggregates_in, columns_in, expressions, kind_of, refuse
-from penstock.columns.statement_sources import Source
+from penstock.columns.statement_tables import Source
 
 
 def written_out(node: Node) -> Node:

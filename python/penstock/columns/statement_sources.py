@@ -1,19 +1,17 @@
-"""The tables of a SELECT: which columns their names stand for, and the query that joins them."""
+"""All tables of a SELECT: which columns its names stand for, and the query that joins them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import replace
 
 import numpy as np
 
 from penstock.columns.expressions import Column, Expr, Stored, Value, columns_of, when
-from penstock.columns.joining import How, Join, RepeatedKeyError, with_first
-from penstock.columns.other_tables import Columns, ResultColumns
+from penstock.columns.joining import Join, RepeatedKeyError, with_first
+from penstock.columns.other_tables import ONE_ROW, Columns, OneRow
 from penstock.columns.query import Query
-from penstock.columns.results import Result, ResultColumn
+from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import (
     Node,
@@ -24,30 +22,10 @@ from penstock.columns.statement_nodes import (
     refuse,
     sentence,
 )
-from penstock.columns.table import Table
-from penstock.columns.types import INTEGER, ColumnType
+from penstock.columns.statement_tables import Condition, Membership, Source
 
-if TYPE_CHECKING:
-    from penstock._native import ColumnRows, ColumnTable
-
-ONE_ROW = "the only row"
 UNCONNECTED = "it has no key that is equal to one of the tables before"
 MIXED = "behind ON of this join there are equal keys, and conditions of its table"
-
-
-@dataclass(frozen=True)
-class Membership:
-    """The rows whose keys are among those of a subquery, or not."""
-
-    node: Node
-    keys: list[Node]
-    columns: Columns
-    names: list[str]
-    """Of the subquery's keys."""
-    how: How
-
-
-Condition: TypeAlias = "Node | Membership"
 
 
 class UnconnectedError(ValueError):
@@ -60,51 +38,6 @@ class MixedConditionError(ValueError):
     def __init__(self, what: str, source: Source) -> None:
         super().__init__(what)
         self.source = source
-
-
-@dataclass
-class Source:
-    """A table that FROM names."""
-
-    alias: str
-    table: Table | None
-    """None: it stands for a subquery."""
-    node: Node
-    how: How | Literal["right", "full"] = "inner"
-    """A right or full join becomes a table of pairs before others are joined."""
-    on: list[Node] = field(default_factory=list)
-    """Conditions behind ON and of USING."""
-    using: set[str] = field(default_factory=set)
-    """Columns that are those of a table before, in lower case: by themselves their names are that one's."""
-    columns: dict[str, str] = field(default_factory=dict)
-    """Of the query, by their names in lower case here; semi and anti joins have none."""
-    filters: list[Condition] = field(default_factory=list)
-    nested: list[tuple[Source, Node, Node]] = field(default_factory=list)
-    """Tables that only leave out rows of this one: each, its key, and what is equal here."""
-    given: Columns | None = None
-    """Of a subquery."""
-
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """The table's columns, by their names in lower case."""
-        if self.table is not None:
-            return {name.lower(): name for name in self.table.columns}
-        return {name.lower(): name for name in self.given.names} if self.given is not None else {}
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why columns of the table's file cannot be used, by their names in lower case."""
-        refused = self.table.layout.refused if self.table is not None else {}
-        return {name.lower(): why for name, why in refused.items()}
-
-    @property
-    def rows(self) -> int:
-        return 0 if self.table is None else self.table.rows
-
-    def is_meant(self, column: Node) -> bool:
-        """Whether the name of a column may stand for one of this table, if it has one of that name."""
-        table, name = column.table.lower(), column.name.lower()
-        return table == self.alias or (table == "" and name not in self.using)
 
 
 def _no_column(node: Node, sources: Sequence[Source], names: Sequence[str]) -> KeyError:
@@ -389,52 +322,3 @@ class Sources:
         keys = tuple(map(translate, condition.keys))
         join = Join(keys, condition.columns, tuple(condition.names), condition.how, {})
         return replace(query, joins=(*query.joins, join))
-
-
-class OneRow(Columns):
-    """Columns of one row, or of none, with a key that all rows meet."""
-
-    def __init__(self, of: Columns) -> None:
-        self.of, self.names = of, [*of.names, ONE_ROW]
-
-    def type_of(self, name: str) -> ColumnType:
-        return INTEGER if name == ONE_ROW else self.of.type_of(name)
-
-    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
-        return ResultColumns([self.host(name)]).rows(native, name)
-
-    def host(self, name: str) -> ResultColumn:
-        if name != ONE_ROW:
-            return self.of.host(name)
-        rows = len(self.of.host(self.of.names[0]).bits)
-        return ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
-
-    @property
-    def is_lasting(self) -> bool:
-        return self.of.is_lasting
-
-    def forget(self) -> None:
-        self.of.forget()
-
-
-def used(name: Node, source: Source, before: Sequence[Source]) -> Node:
-    """The condition of a name behind USING."""
-    low = name.name.lower()
-    owners = [each for each in before if low in each.names and low not in each.using]
-    if low not in source.names or len(owners) != 1:
-        refuse(source.node, f"USING takes columns of this table and of one before, and {name.name} is none")
-    of = [owners[0], *merged(low, before[before.index(owners[0]) + 1 :])]
-    mine = first_there([expressions().column(low, table=each.alias) for each in of])
-    return expressions().EQ(this=mine, expression=expressions().column(low, table=source.alias))
-
-
-def merged(name: str, sources: Sequence[Source]) -> list[Source]:
-    """Tables that have rows without one of the tables before, whose column behind USING stands for theirs."""
-    return [each for each in sources if name in each.using and each.how in ("right", "full")]
-
-
-def first_there(columns: Sequence[Node]) -> Node:
-    """The first of the columns that is no null."""
-    return (
-        columns[0] if len(columns) == 1 else expressions().Coalesce(this=columns[0], expressions=columns[1:])
-    )

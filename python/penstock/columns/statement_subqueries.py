@@ -26,7 +26,7 @@ from penstock.columns.statement_nodes import (
 )
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import without_repeats
-from penstock.columns.statement_sources import Condition, Membership, Source
+from penstock.columns.statement_tables import Condition, Membership, Source
 
 COMPARED = {"NEQ": "NEQ", "LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
 """Comparisons, and what they are the other way round."""

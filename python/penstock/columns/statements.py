@@ -38,8 +38,9 @@ from penstock.columns.statement_rewriting import OUTER, other_way_round, with_me
 from penstock.columns.statement_rows import combined
 from penstock.columns.statement_select import Ordering, Plan, Select
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
-from penstock.columns.statement_sources import MixedConditionError, Source, Sources, used
+from penstock.columns.statement_sources import MixedConditionError, Sources
 from penstock.columns.statement_subqueries import Subqueries
+from penstock.columns.statement_tables import Source, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, open_table
 
