@@ -15,7 +15,7 @@ constexpr u64 table_magic = 0x434f544b54534e50;  // "PNSTKTOC"
 constexpr u64 head_bytes = 64;
 constexpr u64 record_bytes = 512;
 constexpr u64 name_bytes = 256;
-constexpr u64 of_graph_flag = 1, fortran_flag = 2;
+constexpr u64 of_folder_flag = 1, fortran_flag = 2;
 static_assert(head_bytes + most_files * record_bytes <= most_table_bytes);
 
 /// RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF.
@@ -48,7 +48,7 @@ void encode_file(stored_file const& file, std::span<std::byte> record) {
   std::array<u8, name_bytes> name{};
   std::copy(file.name.begin(), file.name.end(), name.begin());
   to.put(std::span<u8 const>(name));
-  to.put(static_cast<u32>((file.of_graph ? of_graph_flag : 0) | (file.array.fortran ? fortran_flag : 0)));
+  to.put(static_cast<u32>((file.of_folder ? of_folder_flag : 0) | (file.array.fortran ? fortran_flag : 0)));
   to.put(static_cast<u32>(static_cast<unsigned char>(file.array.kind)));
   to.put(file.array.item_bytes);
   to.put(static_cast<u32>(file.array.shape.size()));
@@ -86,8 +86,8 @@ class table_reader {
     require(end != name.end() && std::all_of(end, name.end(), [](u8 c) { return c == 0; }), "a name has no end");
     file.name.assign(name.begin(), end);
     const u32 flags = from.take<u32>();
-    require((flags & ~(of_graph_flag | fortran_flag)) == 0, "flags of a file are unknown");
-    file.of_graph = (flags & of_graph_flag) != 0;
+    require((flags & ~(of_folder_flag | fortran_flag)) == 0, "flags of a file are unknown");
+    file.of_folder = (flags & of_folder_flag) != 0;
     file.array.fortran = (flags & fortran_flag) != 0;
     const u32 kind = from.take<u32>();
     require(kind < 0x80, "a dtype is unknown");
@@ -116,7 +116,7 @@ class table_reader {
 
  private:
   void check(stored_file const& file) const {
-    require(problem_of_file_name(file.name, file.of_graph).empty(), "a file has an impossible name");
+    require(problem_of_file_name(file.name, file.of_folder).empty(), "a file has an impossible name");
     const auto pages = [](u64 number) { return number % page_bytes == 0; };
     require(pages(file.begin) && pages(file.bytes) && pages(file.sums_begin), "an extent is no whole number of pages");
     require(file.begin >= shape_.first() && file.begin <= shape_.end() && file.bytes <= shape_.end() - file.begin,
@@ -158,9 +158,9 @@ std::string problem_of_entry_name(std::string const& name) {
   return problem_of_file_name(name, false);
 }
 
-std::string problem_of_file_name(std::string const& name, bool of_graph) {
+std::string problem_of_file_name(std::string const& name, bool of_folder) {
   if (name.size() >= name_bytes) return "a name has at most " + std::to_string(name_bytes - 1) + " bytes";
-  if (of_graph != (name.find('/') != std::string::npos)) return "files of graphs, and no others, have a slash in their names";
+  if (of_folder != (name.find('/') != std::string::npos)) return "files of folders, and no others, have a slash in their names";
   for (u64 begin = 0; begin <= name.size();) {
     const u64 end = std::min(name.find('/', begin), name.size());
     if (std::string problem = problem_of_part(name.substr(begin, end - begin)); !problem.empty()) return problem;

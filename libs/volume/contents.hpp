@@ -28,8 +28,8 @@ struct array_layout {
 ///   | zeros        | its bytes    | zeros      | a checksum for each chunk | zeros |
 ///                     ^ its array begins a page
 struct stored_file {
-  std::string name;  ///< of a graph's file: the graph's, a slash, and the file's
-  bool of_graph = false;
+  std::string name;  ///< of a folder's file: the folder's, a slash, and the file's
+  bool of_folder = false;  ///< of a graph or a table
   array_layout array;
   u64 begin = 0;  ///< of its extent
   u64 bytes = 0;  ///< of its extent
@@ -63,7 +63,7 @@ struct contents {
 /// Why a name cannot be one of an entry, or nothing.
 std::string problem_of_entry_name(std::string const& name);
 /// The same for a file of the table.
-std::string problem_of_file_name(std::string const& name, bool of_graph);
+std::string problem_of_file_name(std::string const& name, bool of_folder);
 
 inline constexpr u64 most_files = 895;  ///< of one table
 

@@ -36,7 +36,7 @@ moved export_entry(volume& from, std::string const& name, std::string const& pat
   moved done{files.size()};
   for (stored_file const& each : files) done.bytes += each.file_bytes;
   reporter report(progress, "exporting", done.bytes);
-  if (!files.front().of_graph) {
+  if (!files.front().of_folder) {
     export_file(from, files.front(), path, replace, report);
   } else {
     graph::folder_writer folder(path);

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char const* table_file = "table.json";  // of a folder of columns
+
 struct source {
   graph::file from;
   stored_file as;
@@ -36,13 +38,13 @@ array_layout layout_of(graph::file const& from) {
   return {header.kind, header.fortran && header.shape.size() > 1, header.item_bytes, header.shape, header.data_offset};
 }
 
-source source_of(std::string const& name, std::string const& path, bool of_graph) {
+source source_of(std::string const& name, std::string const& path, bool of_folder) {
   source made{graph::file::open(path), {}};
   made.as.name = name;
-  made.as.of_graph = of_graph;
+  made.as.of_folder = of_folder;
   if (path.ends_with(".npy")) made.as.array = layout_of(made.from);
   made.as.file_bytes = made.from.size();
-  if (const std::string problem = problem_of_file_name(name, of_graph); !problem.empty()) {
+  if (const std::string problem = problem_of_file_name(name, of_folder); !problem.empty()) {
     throw_bad_input("import", path, "as '" + name + "': " + problem + ": rename it");
   }
   return made;
@@ -70,8 +72,10 @@ std::vector<source> sources_of(std::string const& name, std::string const& path)
     all.push_back(source_of(name, path, false));
     return all;
   }
-  graph::graph_folder::open(path);  // which says what is wrong with it
   using place = std::filesystem::path;
+  std::error_code nothing_there;
+  // Opening says what is wrong with it.
+  if (!fs::is_regular_file(place(path) / table_file, nothing_there)) graph::graph_folder::open(path);
   for (char const* folder : {"", "incoming/"}) {
     const place from = place(path) / folder, to = place(name) / folder;
     if (!is_folder(from.string())) continue;

@@ -4,10 +4,16 @@
 #include "libs/volume/import.hpp"
 #include "libs/volume/make.hpp"
 #include "libs/volume/verify.hpp"
+#include "libs/volume/volume_entry.hpp"
+#include "penstock/host/error.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
 
 namespace penstock::volumes {
 namespace {
@@ -34,7 +40,7 @@ nb::dict dict_of(stored_file const& file) {
   nb::dict d;
   d["name"] = file.name;
   d["entry"] = file.entry();
-  d["of_graph"] = file.of_graph;
+  d["of_folder"] = file.of_folder;
   d["dtype"] = file.array.kind == 0 ? nb::object(nb::none())
                                     : nb::object(nb::str((file.array.kind + std::to_string(file.array.item_bytes)).c_str()));
   d["shape"] = file.array.kind == 0 ? nb::object(nb::none()) : nb::object(shape);
@@ -162,9 +168,60 @@ nb::dict verify_all(name_list const& names, nb::object const& progress) {
   return d;
 }
 
+/// Opens a volume by the name of something on it. Returns the files of that entry by their names in its folder (of one file: by
+/// an empty name), or the one that is named.
+nb::dict open_entry(std::string const& name) {
+  const auto look = [&] {
+    nb::gil_scoped_release const released;
+    const volume_name parts = parse_volume_name(name);
+    entry_files files = files_of(open_shared(parts), parts.entry);
+    if (parts.file.empty()) return files;
+    const auto found = files.find(parts.file);
+    if (found == files.end())
+      throw_bad_input("open", name, parts.entry + " has no file " + parts.file + ": name one of its files");
+    return entry_files{{"", found->second}};
+  };
+  nb::dict d;
+  for (auto const& [file, stored] : look()) d[file.c_str()] = std::const_pointer_cast<volume_file>(stored);
+  return d;
+}
+
+nb::bytes bytes_of(volume_file const& file, u64 offset, u64 bytes) {
+  const u64 first = std::min(offset, file.size());
+  std::vector<std::byte> read(std::min(bytes, file.size() - first));
+  {
+    nb::gil_scoped_release const released;
+    file.read(first, read);
+  }
+  return nb::bytes(read.data(), read.size());
+}
+
+/// What it is on this machine: its volume, by the first bytes of the UUID, and its place there, which change when another takes
+/// its name.
+nb::tuple identity_of(volume_file const& file) {
+  volume const& all = file.from().all;
+  u64 id = 0;
+  std::memcpy(&id, all.id().data(), sizeof id);
+  return nb::make_tuple(id >> 1, all.generation(), file.file().file_begin);
+}
+
+nb::list members_of(volume_file const& file) {
+  volume const& all = file.from().all;
+  nb::list names;
+  for (u32 m = 0; m < all.members(); ++m) names.append(all.name_of(m));
+  return names;
+}
+
 }  // namespace
 
 void bind_volume(nb::module_& m) {
+  nb::class_<volume_file>(m, "VolumeFile")
+      .def_prop_ro("size", &volume_file::size)
+      .def_prop_ro("identity", &identity_of)
+      .def_prop_ro("members", &members_of)
+      .def("read", &bytes_of, "offset"_a, "bytes"_a);
+  m.def("volume_open", &open_entry, "name"_a);
+  m.def("volume_absolute", [](std::string const& name) { return to_text(absolute(parse_volume_name(name))); }, "name"_a);
   m.def("volume_probe", &probe_all, "members"_a);
   m.def("volume_create", &create, "members"_a, "layout"_a, "stripe_bytes"_a, "file_bytes"_a, "overwrite_unknown"_a,
         "overwrite_known"_a);

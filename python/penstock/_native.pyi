@@ -132,7 +132,7 @@ class _NvmeCopied(TypedDict):
 class _VolumeFile(TypedDict):
     name: str
     entry: str
-    of_graph: bool
+    of_folder: bool
     # As "f4", and None where it is no array.
     dtype: str | None
     shape: list[int] | None
@@ -481,6 +481,18 @@ def nvme_write(
 ) -> _NvmeCopied: ...
 
 # Members as a user names them. Files that are not there are made, of `file_bytes`, unless that is 0.
+class VolumeFile:
+    """A file on a volume that is open as long as this is."""
+
+    size: int
+    # Changes when something else takes its name.
+    identity: tuple[int, int, int]
+    members: list[str]
+    def read(self, offset: int, bytes: int) -> bytes: ...
+
+# The files of an entry by their names in its folder, of one file by an empty name.
+def volume_open(name: str) -> dict[str, VolumeFile]: ...
+def volume_absolute(name: str) -> str: ...
 def volume_probe(members: list[str]) -> list[_VolumeProbed]: ...
 def volume_create(
     members: list[str],

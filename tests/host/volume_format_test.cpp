@@ -158,7 +158,7 @@ contents some_contents() {
   array.sums_crc = 5;
   stored_file other;
   other.name = "social/graph.json";
-  other.of_graph = true;
+  other.of_folder = true;
   other.begin = 2 * mebibyte;
   other.file_begin = other.begin;
   other.file_bytes = 77;
@@ -185,7 +185,7 @@ TEST(volume_format, tables_that_make_no_sense_are_not_taken) {
   EXPECT_EQ(refused_table([](contents&) {}), "nothing was thrown");
   EXPECT_EQ(refused_table([](contents& c) {
               c.files[1].name = "features";
-              c.files[1].of_graph = false;
+              c.files[1].of_folder = false;
             }),
             "open v: its table of contents is wrong: two files have one name: make it anew");
   EXPECT_EQ(refused_table([](contents& c) { c.files[0].begin += 512; }),

@@ -96,7 +96,7 @@ TEST_F(volume_graphs, are_refused_in_one_sentence) {
   EXPECT_EQ(told("volume:social@", as_it_is), "open volume:social@: a member has no name: write volume:NAME@MEMBER,MEMBER");
   EXPECT_EQ(told("volume:x@,a", as_it_is), "open volume:x@,a: a member has no name: write volume:NAME@MEMBER,MEMBER");
   EXPECT_EQ(told("volume:x@a,", as_it_is), "open volume:x@a,: a member has no name: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_EQ(told("volume:@a", as_it_is), "open volume:@a: the graph has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(told("volume:@a", as_it_is), "open volume:@a: the entry has no name: write volume:NAME@MEMBER,MEMBER");
   EXPECT_NE(told("volume:data@" + name.substr(name.find('@') + 1), as_it_is).find("data is no graph"), std::string::npos);
   EXPECT_NE(told("volume:social@" + names(2)[0], as_it_is).find("these are missing: 1"), std::string::npos);
 }

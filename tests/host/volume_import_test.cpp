@@ -2,6 +2,7 @@
 #include "libs/graph/graph_folder.hpp"
 #include "libs/volume/import.hpp"
 #include "libs/volume/verify.hpp"
+#include "libs/volume/volume_entry.hpp"
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/runtime/line_cache.hpp"
 #include "support/volume_files.hpp"
@@ -181,6 +182,42 @@ TEST_P(volume_layouts, a_lost_superblock_is_told_and_comes_back_with_the_next_ch
     import_entry(to, "x" + std::to_string(place), folder_ / "in");
     EXPECT_EQ(verify(to).problems, 0u);
   }
+}
+
+TEST_F(volume_files, tables_come_out_as_folders) {
+  std::filesystem::create_directory(folder_ / "t");
+  const std::string values = noise(50'000, 3);
+  put_file(folder_ / "t/0000.values", values);
+  volume to = make({volume_layout::striped, 2, 4096});
+  EXPECT_NE(refusal_of(error_kind::world, [&] { import_entry(to, "trips", folder_ / "t"); }).find("graph.json"),
+            std::string::npos)
+      << "neither a table nor a graph";
+  put_file(folder_ / "t/table.json", "{}");
+  EXPECT_EQ(import_entry(to, "trips", folder_ / "t").files, 2u);
+  export_entry(to, "trips", folder_ / "again", false);
+  EXPECT_TRUE(file_content(folder_ / "again/0000.values") == values);
+  EXPECT_EQ(file_content(folder_ / "again/table.json"), "{}");
+}
+
+TEST_F(volume_files, entries_are_opened_by_name_and_read_in_pieces) {
+  put_file(folder_ / "data", noise(50'000, 4));
+  {
+    volume to = make({volume_layout::striped, 3, 4096});
+    import_entry(to, "data", folder_ / "data");
+    import_entry(to, "social", put_graph("g"));
+  }
+  const std::string members = "@" + names(3)[2] + "," + names(3)[0] + "," + names(3)[1];
+  const volume_name name = parse_volume_name("volume:data" + members);
+  EXPECT_EQ(to_text(name), "volume:data" + members);
+  const auto from = open_shared(name);
+  const auto file = files_of(from, name.entry).at("");
+  std::string piece(4097, ' ');
+  file->read(12'345, std::as_writable_bytes(std::span(piece)));
+  EXPECT_EQ(piece, noise(50'000, 4).substr(12'345, 4097));
+  EXPECT_EQ(parse_volume_name("volume:social/edges.npy" + members).file, "edges.npy");
+  EXPECT_TRUE(files_of(from, "social").contains("edges.npy"));
+  EXPECT_EQ(absolute({"x", "", {"a", "0000:01:00.0/2"}}).members[1], "0000:01:00.0/2") << "no path";
+  EXPECT_EQ(absolute({"x", "", {"a", "b"}}).members[0], std::filesystem::absolute("a"));
 }
 
 TEST_F(volume_files, graphs_come_out_as_folders_that_open) {

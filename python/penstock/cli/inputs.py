@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock.volume.names import is_volume, members_of
+
 OF_FOLDERS = ("graph.json", "offsets.npy", "edges.npy", "weights.npy", "names.txt")
 INCOMING = "incoming"
 
@@ -43,11 +45,10 @@ def refuse_files_of(option: str, path: Path | None, graph: str, format: str | No
 def files_of(graph: str, format: str | None) -> list[Path]:
     """The file; those of a graph folder, whether they exist or not; parts of a table; members of a volume."""
     # Here and not above: penstock.graph needs the compiled part.
-    from penstock.graph.folder import VOLUME
     from penstock.graph.kinds import input_of, parts_in
 
-    if graph.startswith(VOLUME):
-        return [Path(member) for member in graph.partition("@")[2].split(",")]
+    if is_volume(graph):
+        return [Path(member) for member in members_of(graph)]
     path = Path(graph)
     try:
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""`penstock volume`: arrays and graphs on raw namespaces."""
+"""`penstock volume`: arrays, tables and graphs on raw namespaces."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from penstock.cli import volume_report
 from penstock.cli.bench import WIDE
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.size_option import Size
+from penstock.columns.folders import is_folder, open_folder
 from penstock.native import load_native
 from penstock.sizes import format_bytes, format_seconds
 
@@ -25,9 +26,9 @@ name_argument = click.argument("name")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
 
 
-@click.group("volume", short_help="Arrays and graphs on raw namespaces of drives.")
+@click.group("volume", short_help="Arrays, tables and graphs on raw namespaces of drives.")
 def volume_group() -> None:
-    """Arrays and graphs on raw namespaces of NVMe drives, without a file system.
+    """Arrays, tables and graphs on raw namespaces of NVMe drives, without a file system.
 
     A MEMBER is a namespace of a drive that `penstock nvme bind` took, as 0000:01:00.0/2 (without a number:
     namespace 1), or, to try it, a file or a block device. All members of a volume are named, in any order;
@@ -71,24 +72,27 @@ def create_command(
     click.echo(f"made {facts['layout']} volume {facts['id']} with room for {format_bytes(facts['bytes'])}")
 
 
-@volume_group.command("import", short_help="A file or a graph into a volume.")
+@volume_group.command("import", short_help="A file, a graph or a table into a volume.")
 @members_argument
 @name_argument
-@click.argument("path", type=click.Path(path_type=Path), metavar="FILE|GRAPH")
+@click.argument("path", type=click.Path(path_type=Path), metavar="FILE|GRAPH|TABLE")
 def import_command(members: tuple[str, ...], name: str, path: Path) -> None:
-    """Stores FILE (an array: .npy), or the folder of a GRAPH, as NAME: whole, or if stopped not at all."""
+    """Stores FILE (an array: .npy), or the folder of a GRAPH or a TABLE, as NAME: whole, or if stopped not at
+    all."""
+    if is_folder(path):
+        open_folder(path)  # refuses what is damaged
     with progress_bar() as progress:
         done = load_native().volume_import(list(members), name, str(path), progress)
     _tell("imported", name, done)
 
 
-@volume_group.command("export", short_help="A file or a graph out of a volume.")
+@volume_group.command("export", short_help="A file, a graph or a table out of a volume.")
 @members_argument
 @name_argument
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), metavar="PATH")
 @click.option("--replace", is_flag=True, help="A file that exists.")
 def export_command(members: tuple[str, ...], name: str, path: Path, replace: bool) -> None:
-    """Writes NAME, checked, to the file PATH (- is the standard output), a graph to the folder PATH."""
+    """Writes NAME, checked, to the file PATH (- is the standard output), a folder to the folder PATH."""
     if str(path) == "-" and sys.stdout.isatty():
         raise ValueError("export: its bytes are nothing for a terminal: name a file, or pipe them on")
     with progress_bar() as progress:
@@ -96,7 +100,7 @@ def export_command(members: tuple[str, ...], name: str, path: Path, replace: boo
     _tell("exported", name, done)
 
 
-@volume_group.command("remove", short_help="Forget a file or a graph.")
+@volume_group.command("remove", short_help="Forget a file, a graph or a table.")
 @members_argument
 @name_argument
 def remove_command(members: tuple[str, ...], name: str) -> None:

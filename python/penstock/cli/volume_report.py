@@ -11,11 +11,12 @@ from rich.table import Table
 
 from penstock.sizes import format_bytes
 
+TABLE = "table.json"
 TOLD_FINDINGS = 20
 
 
 def entries_of(facts: Any) -> list[dict[str, Any]]:
-    """What was imported, by name: a graph's files together."""
+    """What was imported, by name: a folder's files together."""
     entries: dict[str, dict[str, Any]] = {}
     for file in facts["files"]:
         item = entries.setdefault(
@@ -24,9 +25,10 @@ def entries_of(facts: Any) -> list[dict[str, Any]]:
         )
         item["bytes"] += file["bytes"]
         dtype = None if file["dtype"] is None else np.dtype(file["dtype"]).name
-        if file["of_graph"]:
-            item["kind"] = "graph"
+        if file["of_folder"]:
             part = {"name": file["name"].split("/", 1)[1], "bytes": file["bytes"]}
+            if item["kind"] != "table":
+                item["kind"] = "table" if part["name"] == TABLE else "graph"
             item["files"].append({**part, "dtype": dtype, "shape": file["shape"]})
         elif dtype is not None:
             item.update(kind="array", dtype=dtype, shape=file["shape"])
@@ -51,7 +53,7 @@ def _what(item: dict[str, Any]) -> str:
     if item["kind"] == "graph" and "offsets.npy" in lengths and "edges.npy" in lengths:
         weights = ", weights" if "weights.npy" in lengths else ""
         return f"{lengths['offsets.npy'][0] - 1:,} vertices, {lengths['edges.npy'][0]:,} edges{weights}"
-    return ""
+    return f"{len(lengths)} files" if item["kind"] == "table" else ""
 
 
 def facts_table(facts: Any) -> Table:

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.arguments import reading
 from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
+from penstock.volume.names import is_volume
 
 from ._binding import Array, ArrayPlace, FolderFacts, StepProgress, native
 from .ids import RENUMBERED
 from .weights import of_numbers, weights_of
-
-VOLUME = "volume:"  # begins what graphs on volumes are called
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class GraphFolder:
     @property
     def on_volume(self) -> bool:
         """Its arrays are no files then."""
-        return str(self.path).startswith(VOLUME)
+        return is_volume(str(self.path))
 
     @property
     def edge_dtype(self) -> np.dtype[np.signedinteger]:

@@ -13,11 +13,12 @@ from penstock.arguments import reading
 from penstock.checks import checked_count
 from penstock.errors import Error
 from penstock.options import checked, show_options
+from penstock.volume.names import is_volume
 
 from . import kinds, memory
 from ._binding import StepProgress, native
 from .cache import cache_folder, opened_or_made
-from .folder import VOLUME, GraphFolder, memory_limit, open_folder
+from .folder import GraphFolder, memory_limit, open_folder
 from .kinds import FORMATS, GENERATORS, REMEDY, TABLES
 from .making import Making, Plan, write_graph
 from .notices import announce
@@ -166,13 +167,13 @@ def _found_or_planned(
             f"open {text}: format {format!r}: there is no such: choose one of {', '.join(FORMATS)}"
         )
     generated, packages = text.startswith(GENERATORS), text in ("debian", "debian:depends")
-    if generated or packages or text.startswith(VOLUME):
+    if generated or packages or is_volume(text):
         _check_no_file(making.reading, text, format)
     if generated:
         return plan_generated(text, making, weighted)
     if packages:
         return plan_debian(text, making)
-    if text.startswith(VOLUME):
+    if is_volume(text):
         return dataclasses.replace(open_folder(text), called=text)
     if not text:
         raise _no_folder("''")

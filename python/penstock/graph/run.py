@@ -11,7 +11,7 @@ from penstock.callbacks import Progress, preparing
 from penstock.checks import checked_integer
 from penstock.effects import refuse_without_effect
 from penstock.graph.effects import OF_GRAPHS, OF_OPTIONS
-from penstock.graph.folder import VOLUME, GraphFolder
+from penstock.graph.folder import GraphFolder
 from penstock.graph.kinds import GENERATORS
 from penstock.graph.memory import name_of
 from penstock.graph.naming import called_by_its_name, named_calls
@@ -20,6 +20,7 @@ from penstock.graph.options import CACHE, MAKING, Executor, GraphOptions
 from penstock.native import load_native
 from penstock.options import checked
 from penstock.sizes import parse_size
+from penstock.volume.names import is_volume
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -94,7 +95,7 @@ def _kind(graph: GraphLike) -> str:
     if not isinstance(graph, (str, os.PathLike)):
         return "graph in memory"
     text = os.fspath(graph)
-    if text.startswith(VOLUME):
+    if is_volume(text):
         return "volume"
     if text.startswith(GENERATORS):
         return "generator"

@@ -1,1 +1,1 @@
-"""Arrays and graphs on raw namespaces of NVMe drives: what `penstock volume` does (docs/VOLUMES.md)."""
+"""Arrays, tables and graphs on volumes: what `penstock volume` stores there, by name (docs/VOLUMES.md)."""
