@@ -2,6 +2,7 @@
 // alive.
 #include "libs/kernels/shared_executor.hpp"
 #include "libs/media/names.hpp"
+#include "libs/volume/volume_entry.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 #include "penstock/host/watched_mapping.hpp"
@@ -12,6 +13,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -91,6 +93,29 @@ row_source source_of(std::string const& path, u64 offset, u64 address) {
   return source;
 }
 
+/// The bytes of a file on a volume from `offset` on. Throws bad_input for one on drives: a GPU, and other arrays, do not share
+/// their memory.
+row_source source_on(std::shared_ptr<volumes::volume_file> file, std::string const& name, u64 offset) {
+  volumes::volume const& all = file->from().all;
+  volumes::geometry const& shape = all.shape();
+  file_volume spread{shape.layout, shape.stripe_bytes, {}, shape.member_bytes, file->file().sums_begin};
+  for (u32 m = 0; m < all.members(); ++m) {
+    const volumes::namespace_place place = all.place_of(m);
+    if (place.drive != nullptr) {
+      throw_bad_input(
+          "open", name,
+          "its volume is on NVMe drives, and arrays are read from members that are files or block devices: export it");
+    }
+    spread.members.push_back(place.path);
+  }
+  row_source source;
+  source.path = name;
+  source.offset = file->file().file_begin + offset;
+  source.volume = std::move(spread);
+  source.owner = std::move(file);
+  return source;
+}
+
 /// A reference to a Python object for those that know no Python; given back on any thread.
 std::shared_ptr<void> owner_of(nb::object const& object) {
   if (object.is_none()) return nullptr;
@@ -161,7 +186,9 @@ nb::object dlpack_memory(nb::object const& owner, u64 address, std::vector<std::
 }
 
 nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, std::string const& path, nb::dict const& given) {
-  const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, source_of(path, 0, 0), options_of(given));
+  row_source source = source_of(path, 0, 0);
+  if (volumes::is_volume_name(path)) source.volume.emplace();
+  const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, source, options_of(given));
   nb::dict d;
   d["hbm_bytes"] = p.hbm_bytes;
   d["host_bytes"] = p.host_bytes;
@@ -189,16 +216,17 @@ nb::class_<row_array> bind_calls(nb::module_& m) {
       .def(
           "__init__",
           [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
-             nb::object const& memory, nb::dict const& given, nb::object const& progress) {
+             nb::object const& memory, nb::dict const& given, nb::object const& progress,
+             std::shared_ptr<volumes::volume_file> const& stored) {
             const row_array_options options = options_of(given);
-            row_source source = source_of(path, offset, address);
-            source.owner = owner_of(memory);
+            row_source source = stored ? source_on(stored, path, offset) : source_of(path, offset, address);
+            if (!stored) source.owner = owner_of(memory);
             const row_progress watch = progress_of(progress);
             const nb::gil_scoped_release unlocked;
             new (self) row_array(*on.on, {rows, row_bytes}, source, options, watch);
           },
           "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "memory"_a.none(), "options"_a,
-          "progress"_a.none(), nb::keep_alive<1, 2>())
+          "progress"_a.none(), "stored"_a.none() = nb::none(), nb::keep_alive<1, 2>())
       .def(
           "gather",
           [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {

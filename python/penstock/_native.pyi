@@ -598,6 +598,7 @@ class RowArray:
         memory: Any,
         options: dict[str, Any],
         progress: _Progress | None,
+        stored: VolumeFile | None = None,
     ) -> None: ...
     def gather(self, rows: RowsAt, out: int, order: str) -> RowCall: ...
     def gather_now(

@@ -96,6 +96,13 @@ error too_short(std::string const& path, u64 bytes, u64 end) {
                EIO);
 }
 
+error member_too_short(std::string const& path, u64 bytes, u64 needed) {
+  return error(error_kind::world,
+               "read " + path + ": it has " + std::to_string(bytes) + " bytes, and its volume needs " + std::to_string(needed) +
+                   " of it: it was cut short; restore it, and open the array again",
+               EIO);
+}
+
 error no_room(std::string const& path, u64 end, char const* remedy) {
   const room found = room_for(path, end);
   const char* const first = found.needed > found.free ? "make room" : "raise the limit of file sizes or the quota";

@@ -38,6 +38,8 @@ class file_mapping {
 
 /// Of a file that has `bytes` bytes, and an array in it that ends at byte `end`.
 error too_short(std::string const& path, u64 bytes, u64 end);
+/// The same for a member of a volume, which needs so many of it.
+error member_too_short(std::string const& path, u64 bytes, u64 needed);
 
 /// Of a file in which an array ends at byte `end`, and that the file system refused to give blocks for what was stored.
 error no_room(std::string const& path, u64 end, char const* remedy);

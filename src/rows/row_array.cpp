@@ -53,6 +53,12 @@ void row_array::state::check_faults() {
 
 void row_array::state::check_stored() const {
   struct stat about{};
+  for (u64 m = 0; volume && m < volume->members.size(); ++m) {
+    std::string const& path = volume->members[m];
+    if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
+    const u64 size = static_cast<u64>(about.st_size);
+    if (size < volume->member_bytes) throw rows::member_too_short(path, size, volume->member_bytes);
+  }
   const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
   if (!known || static_cast<u64>(about.st_size) >= stored_end) return;
   throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);

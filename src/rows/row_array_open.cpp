@@ -57,6 +57,15 @@ void check_placement(executor const& on, row_source const& source, row_array_opt
   if (options.where == placement::storage && source.path.empty()) {
     throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
   }
+  if (source.volume && options.where != placement::storage) {
+    throw_bad_input(
+        "open", source.path,
+        "an array on a volume is read where it lies, through a cache: choose placement storage (or that as below of "
+        "tiered), or export it");
+  }
+  if (source.volume && options.writable) {
+    throw_bad_input("open", source.path, "what is on a volume stays as it was imported: export it to store into it");
+  }
 }
 
 void choose_rings(cache_options& cache, software_options const& served) {
@@ -95,7 +104,7 @@ row_array::state::state(executor& executor, row_shape const& asked, row_source c
   if (shape.rows == 0) return;
   switch (options.where) {
     case placement::hbm: copy_to_hbm(source, watch); break;
-    case placement::storage: open_storage(source); break;
+    case placement::storage: source.volume ? open_volume(source) : open_storage(source); break;
     default: open_host(source);
   }
 }
@@ -181,7 +190,19 @@ void row_array::state::open_storage(row_source const& source) {
   const u32 space = controller->add_namespace(rows_in_file);
   stored_path = source.path;
   stored_end = source.offset + shape.bytes();
-  make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
+  make_cache(name_of(source), source.offset - first + shape.bytes(), {.members = {{&*controller, space}}},
+             source.offset - first);
+}
+
+void row_array::state::open_volume(row_source const& source) {
+  start_controller();
+  volume = source.volume;
+  volume_spec spread{volume->layout, {}, volume->stripe_bytes};
+  for (std::string const& path : volume->members) {
+    const u32 space = controller->add_namespace(file_namespace{.path = path, .direct = options.direct});
+    spread.members.push_back({&*controller, space});
+  }
+  make_cache(source.path, volume->bytes, spread, source.offset);
 }
 
 void row_array::state::open_host(row_source const& source) {
@@ -201,7 +222,7 @@ void row_array::state::open_host(row_source const& source) {
   if (options.where == placement::host_cached) {
     start_controller();
     memory_space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
-    return make_cache(name_of(source), shape.bytes(), memory_space, 0);
+    return make_cache(name_of(source), shape.bytes(), {.members = {{&*controller, memory_space}}}, 0);
   }
   registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
                        options.writable);
@@ -214,9 +235,8 @@ void row_array::state::start_controller() {
   controller.emplace(served);
 }
 
-void row_array::state::make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
-  const volume_spec volume{volume_layout::single, {{&*controller, space}}};
-  const dataset_spec rows{name, bytes, volume, options.writable};
+void row_array::state::make_cache(std::string const& name, u64 bytes, volume_spec const& where, u64 origin) {
+  const dataset_spec rows{name, bytes, where, options.writable};
   cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
   take_cache(origin);
 }

@@ -29,9 +29,10 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   /// Copies what this process has of the rows. Returns where row 0 lies.
   std::byte* copy_own(std::byte const* from, row_progress const& watch);
   void open_storage(row_source const& source);
+  void open_volume(row_source const& source);
   void open_host(row_source const& source);
   void start_controller();
-  void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin);
+  void make_cache(std::string const& name, u64 bytes, volume_spec const& where, u64 origin);
   void take_cache(u64 origin);
   /// A caller's memory may be a mapped file, which others cut short.
   void watch_memory(void* memory);
@@ -92,6 +93,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   std::optional<software_controller> controller;
   std::string stored_path;  ///< storage: of the file
   u64 stored_end = 0;       ///< where the rows end in it
+  std::optional<file_volume> volume;
   u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;

@@ -31,12 +31,23 @@ struct row_shape {
   u64 bytes() const { return rows * row_bytes; }
 };
 
-/// Where the rows come from: a file, or memory of the caller's.
+/// Files or block devices that bytes are spread over.
+struct file_volume {
+  volume_layout layout = volume_layout::single;
+  u64 stripe_bytes = 0;
+  std::vector<std::string> members;
+  u64 member_bytes = 0;  ///< that each of them has
+  u64 bytes = 0;         ///< of the volume, up to where the rows and what fills their last page end
+};
+
+/// Where the rows come from: a file, a volume, or memory of the caller's.
 struct row_source {
-  std::string path;  ///< a regular file or a block device; empty: memory
-  u64 offset = 0;    ///< of row 0 in the file, in bytes
+  std::string path;  ///< a regular file or a block device; of a volume what it is called; empty: memory
+  u64 offset = 0;    ///< of row 0 in the file or on the volume, in bytes
   void* memory = nullptr;
-  std::shared_ptr<void> owner = {};  ///< of that memory: kept until nothing, not even a captured graph, can reach it
+  /// Of that memory, or of the volume: kept until nothing, not even a captured graph, can reach it.
+  std::shared_ptr<void> owner = {};
+  std::optional<file_volume> volume = {};  ///< placement storage, to read
 };
 
 /// A copy in local memory that several processes of a machine have together: equal parts, in turn one of each process, which

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.formats import arrow, hdf5, npy_header, npz, raw, safetensors, zarr
-from penstock.arrays.formats.kinds import kind_of
-from penstock.arrays.formats.place import Layout, check_shape, checked_sizes
+from penstock.arrays.formats.kinds import kind_of, kind_on_volume
+from penstock.arrays.formats.place import Layout, check_shape, checked_sizes, opened
 from penstock.arrays.messages import naming, shown, shown_path, system_error
+from penstock.volume.names import FIXED, is_volume
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,19 +84,27 @@ def find_layout(
     """
     where = path_text(path)
     with naming("open", where):
-        _check_readable(where)
+        on_volume = is_volume(where)
+        if not on_volume:
+            _check_readable(where)
         element = None if dtype is None else dtype_named(dtype)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name {shown(name)}: give text")
-        kind = kind_of(where, dtype is not None, offset is not None)
+        if on_volume:
+            with opened(where) as file:
+                kind = kind_on_volume(file.read(8), offset is not None)
+        else:
+            kind = kind_of(where, dtype is not None, offset is not None)
         if name is not None and kind in ("npy", "raw"):
             raise ValueError(f"name {shown(name)!r}: it holds one array without a name: leave name out")
         if kind == "raw":
-            return raw.find(where, element, shape, offset)
-        if shape is not None or offset is not None:
+            found = raw.find(where, element, shape, offset)
+        elif shape is not None or offset is not None:
             raise ValueError("its header says shape and offset: leave them out")
-        found = _READERS[kind](where, name)
-        return found if element is None else _retyped(found, element)
+        else:
+            found = _READERS[kind](where, name)
+            found = found if element is None else _retyped(found, element)
+        return replace(found, fixed=FIXED) if on_volume else found
 
 
 def check_layout(expected: Layout) -> Layout:

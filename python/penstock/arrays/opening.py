@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -26,6 +25,7 @@ from penstock.checks import checked_count
 from penstock.effects import refuse_without_effect
 from penstock.options import show_options
 from penstock.sizes import parse_size
+from penstock.volume.names import absolute
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,6 +48,8 @@ def open(
     Args:
         path: a file, a block device, or the folder of a Zarr store. What it is its first bytes and its ending
             say: .npy, .npz, .safetensors and indexes of several, Arrow, Parquet, HDF5, Zarr; others are raw.
+            Or "volume:NAME@MEMBER,MEMBER", a .npy or raw file on a volume (docs/VOLUMES.md): placement
+            storage, to read.
         placement: "hbm" copies it to the GPU, with `peers` an equal part to each of theirs; "host" maps the
             file and reads it in place through the page cache, without a copy;
             "host-cached" puts a cache in GPU memory before that; "storage" leaves it on the drive behind a
@@ -87,7 +89,7 @@ def open(
             the path, what is wrong and what to do.
     """
     where = path_text(path)
-    with naming("open", where, str(Path(where).absolute()), progress=progress) as seen:
+    with naming("open", where, absolute(where), progress=progress) as seen:
         found, opened = described(where, options)
         return Array(replace(opened, **data_of(found, seen)), seen)
 

@@ -18,6 +18,7 @@ from penstock.arrays.tiers import TIERED, Tiers
 from penstock.callbacks import Progress
 from penstock.effects import effects, refuse_without_effect
 from penstock.options import Choice, checked
+from penstock.volume.names import absolute, is_volume
 
 
 def _where(given: Mapping[str, Any]) -> Any:
@@ -131,12 +132,15 @@ def laid_out(found: Layout, given: ArrayOptions) -> tuple[Layout, Opened]:
         if tiers.keeps and (executor_for(device).cuda or chosen == "storage"):
             kept = tiers.keeping()
     else:
-        chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)
+        asked = options["placement"]
+        if asked == "auto" and is_volume(found.path):
+            asked = "storage"
+        chosen = chosen_placement(asked, device, found.nbytes, writable, in_file=True)
     cache = options["cache"]
     if cache is None:
         cache = min(_MOST_CACHE, max(LEAST_CACHE, found.nbytes // 10))
     return found, Opened(
-        str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
+        absolute(found.path), found.shape, found.dtype, found.offset, chosen, device,
         writable, cache, options["line"], options["directory"], options["engine"], options["direct"],
         options["threads"], options["gather_threads"], found.name, found.stored, kept=kept,
         peers=peers if chosen == "hbm" else None,

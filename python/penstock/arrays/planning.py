@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.arrays.layout import path_text
@@ -15,6 +14,7 @@ from penstock.arrays.tiers import TIERED
 from penstock.model.cost import Cost, cost_of
 from penstock.options import checked, show_options
 from penstock.sizes import format_bytes
+from penstock.volume.names import absolute
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -109,7 +109,7 @@ def plan(
     from penstock import _native
 
     where = path_text(path)
-    with naming("open", where, str(Path(where).absolute())):
+    with naming("open", where, absolute(where)):
         found, opened = described(where, options)
         native = opened.native_options()
         if (peers := opened.peers) is not None:  # a plan makes no parts

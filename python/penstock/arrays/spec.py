@@ -17,6 +17,7 @@ from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
 from penstock.arrays.tiers import TIERED
 from penstock.options import CacheOptions, Choice, Few, Option, StorageOptions, Switch
+from penstock.volume.names import is_volume, open_file
 
 if TYPE_CHECKING:
     from penstock import _native
@@ -82,6 +83,10 @@ class Opened:
         return executor_for(self.device)
 
     @property
+    def on_volume(self) -> bool:
+        return self.path is not None and is_volume(self.path)
+
+    @property
     def row_bytes(self) -> int:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
@@ -141,6 +146,7 @@ class Opened:
                 None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
                 {**self.native_options(), **(shared or {})},
                 seen,
+                open_file(str(self.path)) if self.on_volume else None,
             )
 
     def keep(
@@ -164,6 +170,8 @@ class Opened:
         about = [self.offset, self.row_bytes, *self.shape]
         if self.memory is not None:
             return [*about, self.memory.checksum()]
+        if self.on_volume:
+            return [*about, *open_file(str(self.path)).identity]
         file = Path(self.data or self.path or "").stat()
         return [*about, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns]
 

@@ -18,6 +18,8 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.volume.names import is_volume
+
 if TYPE_CHECKING:
     from penstock.arrays import Array
 
@@ -129,8 +131,8 @@ _BY_PATH: weakref.WeakValueDictionary[str, Generation] = weakref.WeakValueDictio
 
 
 def generation_of(array: Array) -> Generation | None:
-    """None for a table in memory, or on a block device, which has no room beside it."""
-    if array.path is None or not stat.S_ISREG(Path(array.path).stat().st_mode):
+    """None for a table in memory, on a volume, or on a block device, which has no room beside it."""
+    if array.path is None or is_volume(array.path) or not stat.S_ISREG(Path(array.path).stat().st_mode):
         return None
     path = Path(os.path.realpath(array.path)).parent / beside(array, "generation").name
     found = _BY_PATH.get(str(path))

@@ -14,7 +14,8 @@ ENDINGS = {
 }  # fmt: skip
 SHARDED = ".safetensors.index.json"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_MAGICS = {b"\x93NUMPY": "npy", b"ARROW1": "arrow", b"PAR1": "parquet", _HDF5: "hdf5"}
+_NUMPY = b"\x93NUMPY"
+_MAGICS = {_NUMPY: "npy", b"ARROW1": "arrow", b"PAR1": "parquet", _HDF5: "hdf5"}
 _MAX_USER_BLOCK = 1 << 20
 
 
@@ -100,6 +101,11 @@ def kind_of(path: str, typed: bool, described: bool) -> str:
     if isinstance(found, _Foreign):
         raise ValueError(f"it is {found.what}: {found.remedy}")
     return found or ending
+
+
+def kind_on_volume(head: bytes, described: bool) -> str:
+    """The same of a file on a volume, by its first bytes: "npy" or "raw"."""
+    return "raw" if described or not head.startswith(_NUMPY) else "npy"
 
 
 def _by_content(path: str, head: bytes, ending: str) -> str | _Foreign | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from penstock.arrays.dtypes import DTYPES, DType
-from penstock.arrays.formats.place import Layout, checked, checked_sizes
+from penstock.arrays.formats.place import Layout, checked, checked_sizes, opened
 from penstock.arrays.messages import line_of, shown, shown_path
 
 _VERSIONS = ((1, 0), (2, 0), (3, 0))
@@ -18,7 +17,7 @@ _MAX_HEADER = 10_000  # NumPy reads no longer one, for it is parsed as Python
 
 def find(path: str, name: str | None = None) -> Layout:
     del name
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         shape, element = read_header(file, f"open {shown_path(path)}")
         return checked(Layout(path, shape, element, file.tell(), stored=element))
 

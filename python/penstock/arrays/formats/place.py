@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 import operator
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from penstock.arrays.messages import shown, shown_path
 from penstock.sizes import LIMIT
+from penstock.volume.names import is_volume, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_DIMENSIONS = 32  # NumPy 1.26 has no more
 _MAX_LISTED = 8
+_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,14 @@ def check_shape(what: str, shape: tuple[int, ...], itemsize: int) -> None:
         )
 
 
+def opened(path: str) -> IO[bytes]:
+    """The file to read, or the beginning of one on a volume, as much as a header has."""
+    return io.BytesIO(open_file(path).read(0, _HEAD_BYTES)) if is_volume(path) else Path(path).open("rb")
+
+
 def bytes_of(path: str) -> int:
+    if is_volume(path):
+        return open_file(path).size
     with Path(path).open("rb") as file:  # its end, and not stat: of a block device, too
         return file.seek(0, os.SEEK_END)
 
