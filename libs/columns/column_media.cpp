@@ -3,8 +3,12 @@
 #include "libs/graph/file.hpp"
 #include "libs/media/modelled_media.hpp"
 #include "libs/media/names.hpp"
+#include "libs/media/volume_media.hpp"
 #include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <map>
 
 namespace penstock::columns {
 namespace {
@@ -12,7 +16,7 @@ namespace {
 graph::array_place bytes_at(extent const& where) { return {where.path, where.offset, 'u', 1, where.bytes}; }
 
 void check_extent(extent const& where) {
-  const u64 size = graph::file::open(where.path).size();
+  const u64 size = where.stored ? where.stored->size() : graph::file::open(where.path).size();
   if (where.offset > size || where.bytes > size - where.offset) {
     throw_bad_input("open", where.path,
                     "it has " + std::to_string(size) + " bytes, and its columns need " +
@@ -20,11 +24,37 @@ void check_extent(extent const& where) {
   }
 }
 
+void check_placement(extent const& where, media::media_options const& options) {
+  if (where.stored == nullptr || (options.placement == "storage" && options.media == "file")) return;
+  throw_bad_input("open", where.path,
+                  "media " + options.media + " at placement " + options.placement +
+                      ": a table on a volume is read where it lies, through a cache: choose placement storage, or export it");
+}
+
+/// What messages call it, whichever of its files they are about.
+std::string name_of(volumes::volume const& all) {
+  std::string name = "the volume on ";
+  for (u32 m = 0; m < all.members(); ++m) name += (m == 0 ? "" : ", ") + all.name_of(m);
+  return name;
+}
+
 }  // namespace
+
+std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, media::media_options const& options,
+                                            bool has_kernels) {
+  std::vector<volumes::volume const*> from;
+  for (extent const& each : extents) {
+    if (each.stored != nullptr) from.push_back(&each.stored->from().all);
+  }
+  return media::open_executor_for(from, extents.empty() ? "a table" : extents.front().path, options, has_kernels);
+}
 
 column_media::column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options)
     : extents_(extents) {
-  for (extent const& each : extents_) check_extent(each);
+  for (extent const& each : extents_) {
+    check_placement(each, options);
+    check_extent(each);
+  }
   if (extents_.empty()) return;
   if (options.placement == "storage" && options.media != "file") {
     std::vector<graph::array_place> places;
@@ -37,18 +67,7 @@ column_media::column_media(executor& on, std::vector<extent> const& extents, med
     return;
   }
   if (options.placement == "storage") {
-    files_ =
-        std::make_unique<software_controller>(software_options_for(on, media::parse_engine(options.engine), options.threads));
-    std::vector<dataset_spec> datasets;
-    for (extent const& each : extents_) {
-      file_namespace space;
-      space.path = each.path;
-      space.direct = options.direct;
-      datasets.push_back({.name = each.path,
-                          .bytes = each.offset + each.bytes,
-                          .volume = {.members = {{files_.get(), files_->add_namespace(space)}}}});
-    }
-    cache_ = std::make_unique<line_cache>(on, datasets, media::cache_options_of(options, options.cache_bytes));
+    open_behind_cache(on, options);
     return;
   }
   u64 all = 0;
@@ -64,8 +83,44 @@ column_media::column_media(executor& on, std::vector<extent> const& extents, med
 
 column_media::~column_media() = default;
 
+void column_media::open_behind_cache(executor& on, media::media_options const& options) {
+  const auto software = [&]() -> software_controller& {
+    if (files_ == nullptr) {
+      files_ =
+          std::make_unique<software_controller>(software_options_for(on, media::parse_engine(options.engine), options.threads));
+    }
+    return *files_;
+  };
+  cache_options with = media::cache_options_of(options, options.cache_bytes);
+  std::vector<dataset_spec> datasets;
+  std::map<volumes::shared_volume const*, u32> volumes;  // a dataset for all that is on one
+  for (extent const& each : extents_) {
+    if (each.stored == nullptr) {
+      file_namespace space;
+      space.path = each.path;
+      space.direct = options.direct;
+      cached_.push_back({static_cast<u32>(datasets.size()), each.offset});
+      datasets.push_back({.name = each.path,
+                          .bytes = each.offset + each.bytes,
+                          .volume = {.members = {{&software(), software().add_namespace(space)}}}});
+      continue;
+    }
+    volumes::volume const& all = each.stored->from().all;
+    const auto [at, is_new] = volumes.try_emplace(&each.stored->from(), static_cast<u32>(datasets.size()));
+    if (is_new) {
+      datasets.push_back({.name = name_of(all), .volume = media::members_of(all, options.direct, software)});
+      if (all.place_of(0).drive) with.queues = media::queues_beside_members(on, all, with.queues, each.path);
+    }
+    volumes::stored_file const& file = each.stored->file();
+    datasets[at->second].bytes = std::max(datasets[at->second].bytes, file.sums_begin);
+    cached_.push_back({at->second, file.file_begin + each.offset});
+  }
+  datasets_ = static_cast<u32>(datasets.size());
+  cache_ = std::make_unique<line_cache>(on, datasets, with);
+}
+
 array_view<u8> column_media::view(u32 extent) const {
-  if (cache_) return cache_->array<u8>(extent, extents_[extent].offset, extents_[extent].bytes);
+  if (cache_) return cache_->array<u8>(cached_[extent].dataset, cached_[extent].begin, extents_[extent].bytes);
   if (modelled_) return modelled_->view<u8>(extent);
   return placed_[extent]->view<u8>();
 }
@@ -78,8 +133,8 @@ void column_media::check() {
 
 u64 column_media::bytes_moved() const {
   u64 moved = 0;
+  for (u32 k = 0; k < datasets_; ++k) moved += cache_->stats(k).bytes_moved;
   for (u32 k = 0; k < extents_.size(); ++k) {
-    if (cache_) moved += cache_->stats(k).bytes_moved;
     if (modelled_) moved += modelled_->cache().stats(k).bytes_moved;
     if (!placed_.empty() && placed_[k]->cache() != nullptr) moved += placed_[k]->stats().bytes_moved;
   }

@@ -1,4 +1,4 @@
-// The bytes of a table's files for kernels: mapped, copied to the GPU, or behind one cache for all of them.
+// The bytes of a table's files for kernels: mapped, copied to the GPU, or behind one cache for all of them, on volumes, too.
 #pragma once
 
 #include "libs/columns/column_table.hpp"
@@ -6,7 +6,14 @@
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/launch.hpp"
 
+#include <memory>
+#include <vector>
+
 namespace penstock::columns {
+
+/// An executor that reaches all extents. Throws bad_input where none does.
+std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, media::media_options const& options,
+                                            bool has_kernels);
 
 class column_media {
  public:
@@ -20,6 +27,8 @@ class column_media {
   /// Into the cache so far, all extents.
   u64 bytes_moved() const;
   u64 bytes_of(u32 extent) const { return extents_[extent].bytes; }
+  /// Where it begins in what is cut into lines: its file, or its volume.
+  u64 begin_of(u32 extent) const { return cache_ ? cached_[extent].begin : extents_[extent].offset; }
   /// Emulated drives, which a resident kernel may serve between `start` and `stop`: nothing is allocated then, and no kernel
   /// launched for the first time.
   bool is_modelled() const { return modelled_ != nullptr; }
@@ -28,8 +37,17 @@ class column_media {
   launch_limits limits() const;
 
  private:
+  struct cached_extent {
+    u32 dataset = 0;
+    u64 begin = 0;
+  };
+
+  void open_behind_cache(executor& on, media::media_options const& options);
+
   std::vector<extent> extents_;
   std::unique_ptr<software_controller> files_;
+  u32 datasets_ = 0;
+  std::vector<cached_extent> cached_;
   std::unique_ptr<line_cache> cache_;
   std::unique_ptr<media::shared_media> modelled_;
   std::vector<std::unique_ptr<media::placed_array>> placed_;

@@ -77,7 +77,7 @@ column_touch touch_of(column_table::state const& table, prepared_query const& qu
       piece = zone.piece;
     }
     piece_place const& at = column.pieces[piece];
-    const u64 first_bit = 8 * (table.plan.extents[at.extent].offset + at.offset) + at.first_bit + zone.first * bits;
+    const u64 first_bit = 8 * (table.media.begin_of(at.extent) + at.offset) + at.first_bit + zone.first * bits;
     for (u32 row = 0; row < zone.rows; ++row) {
       const bool meets = words.empty() || (words[query.zone(k) * zone_words + row / 32] >> row % 32 & 1) != 0;
       if (!meets || bits == 0) continue;

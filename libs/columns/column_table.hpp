@@ -4,6 +4,7 @@
 #include "libs/columns/group_bodies.hpp"
 #include "libs/columns/zone_bodies.hpp"
 #include "libs/media/media_options.hpp"
+#include "libs/volume/volume_entry.hpp"
 
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@ struct extent {
   std::string path;
   u64 offset = 0;
   u64 bytes = 0;
+  std::shared_ptr<volumes::volume_file const> stored{};  ///< where the file is on a volume; `path` is its name then
 };
 
 /// Where the values of one piece of a column lie.

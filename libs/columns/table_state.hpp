@@ -39,7 +39,7 @@ inline std::vector<zone_place> zones_of(std::vector<u64> const& pieces) {
 
 struct column_table::state {
   state(table_layout layout, media::media_options const& with)
-      : plan(std::move(layout)), options(with), on(open_executor(with.executor, media::cpu_threads(with), has_kernels)),
+      : plan(std::move(layout)), options(with), on(open_executor_for(plan.extents, with, has_kernels)),
         media(*on, plan.extents, with), places(zones_of(plan.pieces)), compiled(*on) {
     if (places.size() > (u64{1} << 32) / zone_rows) {
       throw_bad_input("open", "a table",

@@ -101,7 +101,8 @@ table_layout layout_of(nb::list const& extents, std::vector<u64> const& pieces, 
   table_layout layout;
   layout.pieces = pieces;
   for (nb::handle each : extents) {
-    layout.extents.push_back({nb::cast<std::string>(each[0]), nb::cast<u64>(each[1]), nb::cast<u64>(each[2])});
+    layout.extents.push_back({nb::cast<std::string>(each[0]), nb::cast<u64>(each[1]), nb::cast<u64>(each[2]),
+                              nb::cast<std::shared_ptr<volumes::volume_file>>(each[3])});
   }
   for (nb::handle each : columns) {
     column_layout column;

@@ -314,7 +314,7 @@ class ColumnTable:
     device: str
     def __init__(
         self,
-        extents: list[tuple[str, int, int]],
+        extents: list[tuple[str, int, int, VolumeFile | None]],
         pieces: list[int],
         columns: list[Any],
         options: dict[str, Any],

@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("COLUMNS.md", "pyarrow sqlglot"),
         ("FILES.md", "numpy"),
         ("GRAPHS.md", "numpy"),
+        ("VOLUMES.md", "numpy pyarrow"),
         ("tasks/PYTHON_KERNELS.md", "numpy pyarrow scipy"),
         ("tasks/FEATURES.md", "torch_geometric"),
         ("tasks/EMBEDDINGS.md", "torch"),

@@ -15,6 +15,7 @@ from penstock.arrays.dtypes import dtype_named
 from penstock.arrays.formats.place import Layout
 from penstock.arrays.messages import naming
 from penstock.arrays.placement import data_of, laid_out
+from penstock.volume.names import FIXED, is_volume
 
 if TYPE_CHECKING:
     from penstock.arrays.spec import ArrayOptions
@@ -50,7 +51,8 @@ def _layout(table: Table, name: str) -> Layout:
     pieces = [piece for piece in place.pieces if piece.nbytes]
     if place.encoding in _ALIKE and len(pieces) == 1:
         element = dtype_named("bool" if place.type.kind == "boolean" else place.encoding)
-        return Layout(pieces[0].path, rows, element, pieces[0].offset, name, element)
+        fixed = FIXED if is_volume(pieces[0].path) else None
+        return Layout(pieces[0].path, rows, element, pieces[0].offset, name, element, fixed=fixed)
     kind = {"integer": "int" if place.type.signed else "uint", "float": "float"}.get(place.type.kind)
     element = dtype_named("bool" if kind is None else f"{kind}{place.type.width}")
     if not pieces or table.rows == 0:
@@ -60,6 +62,8 @@ def _layout(table: Table, name: str) -> Layout:
             "it lies packed in a temporary folder: write the table with penstock.columns.convert, and open "
             "what that wrote"
         )
+    if is_volume(pieces[0].path):
+        raise ValueError("it lies packed on a volume: query it, or export the table")
     how = "packed" if len(pieces) == 1 else f"in {len(pieces)} pieces"
     paths = tuple(sorted({piece.path for piece in pieces}))
     return kept_or_planned(

@@ -1,4 +1,5 @@
-"""Tables in folders of their own: a file for each column, and `table.json` that describes them."""
+"""Tables in folders of their own, also on volumes: a file for each column, and `table.json` that describes
+them."""
 
 from __future__ import annotations
 
@@ -7,17 +8,22 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from penstock.arrays.messages import naming
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.packing import MAX_BITS, ColumnWriter, packed_bytes
 from penstock.columns.types import ColumnType
 from penstock.errors import Error
+from penstock.volume.names import file_in, open_files
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from penstock._native import VolumeFile
 
 FACTS = "table.json"
 FORMAT = 1
@@ -31,18 +37,58 @@ class DamagedError(Exception):
     """A file of a folder other than its facts, with the file's name."""
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files of a table, by their names in its folder."""
+
+    text: Callable[[str], str]
+    """What is in one. Raises OSError, ValueError."""
+    path: Callable[[str], str]
+    """Where the values of a column are."""
+
+
 def open_folder(path: Path) -> TableLayout:
     """The table of a folder.
 
     Raises:
         ValueError: It is damaged, with what to do.
     """
+    return _opened(str(path), Files(lambda file: (path / file).read_text(), lambda file: str(path / file)))
+
+
+def open_stored(name: str) -> TableLayout:
+    """The table of a folder on a volume, which stays open with it.
+
+    Raises:
+        ValueError: It is damaged, or none, with what to do.
+        penstock.Error: The volume cannot be read.
+    """
+    with naming("open", name):
+        files = open_files(name)
+        if FACTS not in files:
+            raise ValueError("it is no table: write one with penstock.columns.convert, and import that")
+
+    def found(file: str) -> VolumeFile:
+        if file not in files:
+            raise DamagedError(f"it has no file {file}")
+        return files[file]
+
+    def path(file: str) -> str:
+        found(file)
+        return file_in(name, file)
+
+    layout = _opened(name, Files(lambda file: found(file).read(0, found(file).size).decode(), path))
+    layout.stored = {file_in(name, file): stored for file, stored in files.items()}
+    return layout
+
+
+def _opened(path: str, files: Files) -> TableLayout:
     try:
-        facts = json.loads((path / FACTS).read_text())
+        facts = json.loads(files.text(FACTS))
         if facts["format"] != FORMAT:
             raise ValueError(f"its format is {facts['format']}, and {FORMAT} is known")
         rows = int(facts["rows"])
-        columns = [_column(path, each, rows) for each in facts["columns"]]
+        columns = [_column(files, each, rows) for each in facts["columns"]]
     except DamagedError as problem:
         raise ValueError(f"open {path}: {problem}: write the table anew") from None
     except KeyError as problem:
@@ -51,26 +97,26 @@ def open_folder(path: Path) -> TableLayout:
         ) from None
     except (OSError, ValueError, TypeError, AttributeError) as problem:
         raise ValueError(f"open {path}: {FACTS} is damaged: {problem}: write the table anew") from None
-    return TableLayout(str(path), [rows], columns, dict(facts.get("refused", {})))
+    return TableLayout(path, [rows], columns, dict(facts.get("refused", {})))
 
 
-def _words(path: Path) -> tuple[str | None, ...]:
+def _words(files: Files, file: str) -> tuple[str | None, ...]:
     """Raises DamagedError."""
     try:
-        words = json.loads(path.read_text())
+        words = json.loads(files.text(file))
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else str(problem)
-        raise DamagedError(f"{path.name}, the texts of a column, cannot be read: {why}") from None
+        raise DamagedError(f"{file}, the texts of a column, cannot be read: {why}") from None
     if not isinstance(words, list) or not all(isinstance(word, (str, type(None))) for word in words):
-        raise DamagedError(f"{path.name} is no list of texts")
+        raise DamagedError(f"{file} is no list of texts")
     return tuple(words)
 
 
-def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
+def _column(files: Files, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
     kind = dict(facts["type"])
     words = facts.get("words")
     if words is not None:
-        kind["words"] = _words(path / words)
+        kind["words"] = _words(files, words)
     column = ColumnPlace(
         str(facts["name"]), ColumnType(**kind), str(facts["encoding"]), [], int(facts["bits"]),
         int(facts["base"]), float(facts["divisor"]),
@@ -82,8 +128,8 @@ def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
     )
     validity = None
     if facts.get("validity") is not None:
-        validity = Piece(str(path / facts["validity"]), 0, packed_bytes(rows, 1))
-    column.pieces.append(Piece(str(path / facts["file"]), 0, nbytes, 0, validity))
+        validity = Piece(files.path(facts["validity"]), 0, packed_bytes(rows, 1))
+    column.pieces.append(Piece(files.path(facts["file"]), 0, nbytes, 0, validity))
     return column
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.columns.types import ColumnType
+
+if TYPE_CHECKING:
+    from penstock._native import VolumeFile
 
 ENCODINGS = [
     "int8",
@@ -80,6 +83,8 @@ class TableLayout:
     """Columns that cannot be used, and why."""
     owner: Any = None
     """Kept as long as the table: what removes temporary files when it goes."""
+    stored: dict[str, VolumeFile] = field(default_factory=dict)
+    """Of pieces that lie on a volume the files, by their paths."""
 
     @property
     def total(self) -> int:
@@ -116,7 +121,10 @@ class TableLayout:
             columns.append(
                 (column.name, number, column.packed_bits, column.base & (1 << 64) - 1, pieces, column.divisor)
             )
-        listed = [(path, first, size) for ((path, first), size) in zip(extents, sizes, strict=True)]
+        listed = [
+            (path, first, size, self.stored.get(path))
+            for ((path, first), size) in zip(extents, sizes, strict=True)
+        ]
         return listed, list(self.rows), columns
 
 

@@ -17,13 +17,14 @@ import numpy as np
 
 from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
-from penstock.columns.folders import is_folder, open_folder
+from penstock.columns.folders import is_folder, open_folder, open_stored
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line
 from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
 from penstock.errors import Error
 from penstock.sizes import parse_size
+from penstock.volume.names import is_volume, open_file
 
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
@@ -33,6 +34,8 @@ ON_HOST = (1, 3)
 
 def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
     if isinstance(source, (str, os.PathLike)):
+        if is_volume(os.fspath(source)):
+            return open_stored(os.fspath(source))
         path = Path(os.fspath(source))
         if path.is_dir():
             if is_folder(path):
@@ -282,4 +285,5 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
         rows.add(place.shape[0])
     if len(rows) > 1:
         raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
-    return TableLayout("arrays", [rows.pop()] if rows else [0], columns)
+    stored = {path: open_file(path) for path in map(os.fspath, source.values()) if is_volume(path)}
+    return TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored)

@@ -27,6 +27,7 @@ from penstock.columns.types import ColumnType
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
+from penstock.volume.names import is_volume
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -74,7 +75,9 @@ class Table:
         self.compiler: QueryCompiler | None = None
         """Of its queries, on a GPU."""
         self._closed = False
-        self._paths = {piece.path: Path(piece.path) for column in layout.columns for piece in column.pieces}
+        pieces = (piece.path for column in layout.columns for piece in column.pieces)
+        members = (member for file in layout.stored.values() for member in file.members)
+        self._paths = {path: Path(path) for path in (*pieces, *members) if not is_volume(path)}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
@@ -106,7 +109,9 @@ class Table:
     @property
     def placement(self) -> str:
         place = str(self._options["placement"])
-        return "host" if place == "auto" else place
+        if place == "auto":
+            return "storage" if self.layout.stored else "host"
+        return place
 
     @property
     def line_bytes(self) -> int:
@@ -301,6 +306,7 @@ class Table:
             self._native = None
             self._closed = True
         self.layout.owner = None
+        self.layout.stored = {}
 
     def __enter__(self) -> Self:
         return self
@@ -322,12 +328,13 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     Args:
         source: A folder that `convert` or `penstock taxi` has written; an Arrow IPC file (Feather), in place
             where it is not compressed; a Parquet, ORC or CSV file, which is converted once into
-            `~/.cache/penstock`; a dict of `.npy` files by column name; or what lies in memory and is written
+            `~/.cache/penstock`; a dict of `.npy` files by column name; "volume:NAME@MEMBER,MEMBER" for a
+            folder on a volume (docs/VOLUMES.md), as of these files; or what lies in memory and is written
             to a temporary folder: an object with Arrow's stream interface (a table of PyArrow, Polars, pandas
             or DuckDB, a result), a dict of arrays (NumPy, or with DLPack's interface: tensors).
         executor: auto, cpu, cuda.
         placement: host (the files mapped, read in place, over the link on a GPU), hbm (copied to the GPU),
-            storage (behind a cache), host-cached, pinned.
+            storage (behind a cache; of what is on a volume always so), host-cached, pinned.
         cache: Bytes of the cache, of the placements that have one.
         line: Bytes of a line of it.
         threads: Of the CPU executor, or the software controller.
