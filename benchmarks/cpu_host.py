@@ -15,8 +15,6 @@ import datetime
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import penstock
+from busy_host import busy_host
 
 ROWS_EACH = 4096
 WIDTH = 128  # float32: rows of 512 bytes
@@ -112,14 +111,8 @@ def measure_busy(report: Report) -> None:
     cores = len(os.sched_getaffinity(0))
     idle = 0.0
     for busy in (0, 2, 4):
-        others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
-        try:
-            time.sleep(0.5)
+        with busy_host(busy):
             taken = search_seconds(graph, 9)
-        finally:
-            for each in others:
-                each.kill()
-                each.wait()
         idle = idle or statistics.median(taken)
         # Each of our threads has a core's fair share.
         share = min(1.0, cores / (cores + busy))

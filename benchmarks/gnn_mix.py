@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from busy_host import busy_host
 from gather import zipf_rows
 from gnn_bench import (
     FANOUT,
@@ -21,7 +17,6 @@ from gnn_bench import (
     Training,
     alone,
     bytes_since,
-    cores,
     open_features,
     place_needs,
     synchronize,
@@ -30,14 +25,6 @@ from penstock.gnn import NeighborLoader, data
 from penstock.sampling import Graph
 from penstock.tiering import score
 
-BUSY_SECONDS = 120
-LOAD = """
-import os, sys, time
-parent, end = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
-print(flush=True)
-while time.monotonic() < end and os.getppid() == parent:
-    sum(k * k for k in range(100_000))
-"""
 JOIN_SECONDS = 300
 ZIPF = 1.1
 
@@ -157,22 +144,3 @@ def at_once(figure: str, loaders: list[NeighborLoader]) -> list[list[int]]:
     if len(found) < len(loaders):
         raise SystemExit(f"{figure}: {len(found)} of {len(loaders)} loaders ended within {JOIN_SECONDS} s")
     return [found[k] for k in range(len(loaders))]
-
-
-@contextmanager
-def busy_host() -> Iterator[None]:
-    """As many processes as there are cores, which compute until the block ends, and no longer than
-    BUSY_SECONDS or than this process lives."""
-    command = [sys.executable, "-c", LOAD, str(os.getpid()), str(BUSY_SECONDS)]
-    loads = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(cores())]
-    try:
-        for load in loads:
-            if load.stdout is None or not load.stdout.readline():
-                raise SystemExit(f"mix.busy: a load ended with {load.wait()} before it began")
-        yield
-        if any(load.poll() is not None for load in loads):
-            raise SystemExit(f"mix.busy: a load ended before the epochs: it has {BUSY_SECONDS} s")
-    finally:
-        for load in loads:
-            load.kill()
-            load.communicate()

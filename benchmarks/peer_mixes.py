@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import penstock
 import torch
+from busy_host import busy_host
 from gnn_bench import Results
-from gnn_mix import busy_host
 from peer_bench import (
     CUDA,
     GPUS,

@@ -15,12 +15,8 @@ cores with copies beside it. The first and the last rows of each result are comp
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import statistics
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +24,7 @@ import numpy as np
 import penstock
 import torch
 from array_bench import Bench, check, timed
+from busy_host import busy_host
 from gather import overlapped_copy, random_rows, zipf_rows
 
 SHAPES = ((64, 800_000), (128, 200_000), (128, 1_600_000), (256, 400_000), (512, 100_000), (512, 400_000))
@@ -43,26 +40,6 @@ def filled(path: Path, nbytes: int) -> Path:
         for first in range(0, nbytes // 4, step):
             np.arange(first, min(first + step, nbytes // 4), dtype=np.int64).astype(np.int32).tofile(out)
     return path
-
-
-@contextmanager
-def busy_cores() -> Iterator[None]:
-    context = multiprocessing.get_context("spawn")
-    spinning = [context.Process(target=spin, daemon=True) for _ in range(len(os.sched_getaffinity(0)))]
-    for each in spinning:
-        each.start()
-    time.sleep(3)  # until they run
-    try:
-        yield
-    finally:
-        for each in spinning:
-            each.kill()
-            each.join()
-
-
-def spin() -> None:
-    while True:
-        pass
 
 
 Draw = Callable[[int, int, int], torch.Tensor]  # of a count, the rows there are, a seed
@@ -130,7 +107,7 @@ def run(pattern: str, shared: Shared) -> None:
             scores = np.random.default_rng(1).random
             shared.measure(pattern, MIXED, far, placement="tiered", hot=0.25, scores=scores)
         case "busy":
-            with busy_cores():
+            with busy_host():
                 shared.measure(pattern, MIXED, far)
 
 
