@@ -1,7 +1,7 @@
 """The taxi queries Q0 to Q5 by Penstock and beside it by DuckDB, Polars, and whole columns copied to the GPU.
 
     python benchmarks/taxi_queries.py --results columns.jsonl [--rows 200000000] [--folder /tmp]
-        [--executor cuda] [--threads 16] [--compiled]
+        [--executor cuda] [--threads 16] [--compiled | --busy]
 
 Draws the table (8-byte doubles, only the columns of the queries; and once more packed), and runs each query
 warm, from the page cache, with trips of at least 30 and 20 miles. DuckDB and Polars take part where they are
@@ -11,6 +11,10 @@ compared: counts exactly, averages to 1e-12.
 
 --compiled has no other engines: the lines `taxi.q1.compiled` and the like are Q1 to Q5 on the GPU with
 kernels of their own, beside interpreted ones, in turn.
+
+--busy has Q0 and Q5 of 30 miles, without zone maps, on an idle host and beside a busy process for each
+core (`taxi.q5.busy`), where the files are mapped and behind caches of all their bytes and of an eighth; that
+beside the other on an idle host is `taxi.q5.small_cache`. All answers are compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -30,8 +34,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from penstock.columns import open_table, taxi
+from busy_host import busy_host
+from penstock.columns import Table, open_table, taxi
 
+LONG = 30.0
+"""Miles, of the queries beside busy processes."""
+BUSY_QUERIES = (0, 5)
 Answer = tuple[int, float]
 WholeColumns = tuple[str, Callable[[], Any], Callable[[Path, Any], None], Callable[[], None]]
 """How whole columns come: its name, room for one, a read of a file into it, and what frees the rooms."""
@@ -255,13 +263,91 @@ def report_compiled(
         "params": {"rows": options.rows, "miles": 30.0, "lies": lies, "executor": "cuda"},
         "details": {"seconds": mine, "interpreted_seconds": baseline, "first_seconds": taken["always"][0]}
         | {f"{what}_seconds": seconds for what, _, seconds in passes},
+    }  # fmt: skip
+    write(options, line)
+    print(f"Q{number} {lies}: compiled {mine * 1e3:.2f} ms, interpreted {baseline * 1e3:.2f}", flush=True)
+
+
+def run_busy(options: argparse.Namespace, folder: Path) -> None:
+    plain, packed = folder / "plain", folder / "packed"
+    for target, pack in ((plain, False), (packed, True)):
+        taxi.make(target, options.rows, columns="needed", pack=pack)
+    tables = {
+        f"{where.name}.{place}": placed(options, where, place)
+        for where in (plain, packed)
+        for place in ("host", "storage", "storage.8th", *(("hbm",) if options.executor == "cuda" else ()))
+    }
+    for number in BUSY_QUERIES:
+        wanted = numpys(plain, options.rows, number)
+        idle = measured(options, tables, number, wanted)
+        with busy_host():
+            busy = measured(options, tables, number, wanted)
+        for lies, taken in busy.items():
+            report_mix(options, f"taxi.q{number}.busy", lies, taken, "an idle host", idle[lies])
+            if lies.endswith(".8th"):
+                whole = idle[lies.removesuffix(".8th")]
+                cached = "a cache of all bytes"
+                report_mix(options, f"taxi.q{number}.small_cache", lies, idle[lies], cached, whole)
+
+
+def placed(options: argparse.Namespace, folder: Path, place: str) -> Table:
+    """storage.8th: with a cache of an eighth of the columns' bytes; storage: of all and some more."""
+    nbytes = sum(file.stat().st_size for file in folder.glob("*.values"))
+    cache = nbytes // 8 if place.endswith(".8th") else nbytes + nbytes // 8
+    threads = 0 if options.executor == "cuda" else options.threads
+    return open_table(
+        folder, executor=options.executor, placement=place.removesuffix(".8th"), cache=cache,
+        threads=threads, zone_maps=False, compiled="never",
+    )  # fmt: skip
+
+
+def measured(
+    options: argparse.Namespace, tables: dict[str, Table], number: int, wanted: Answer
+) -> dict[str, list[float]]:
+    seconds = {}
+    for lies, table in tables.items():
+        seconds[lies], result = timed(taxi.query(table, number, LONG).collect, options.repeats)
+        average, count = result.rows()[0]
+        check({"numpy": wanted, lies: (count, average)}, f"Q{number} {lies}")
+    return seconds
+
+
+def numpys(folder: Path, rows: int, number: int) -> Answer:
+    places = {name: folder / f"{k:04d}.values" for k, name in enumerate(taxi.COLUMNS_OF["needed"])}
+    met = np.fromfile(places[taxi.DISTANCE], np.float64, rows) >= LONG
+    sums = {
+        name: math.fsum(np.fromfile(places[name], np.float64, rows)[met])
+        for name in (taxi.DISTANCE, *taxi.METRICS[:number])
+    }
+    made = sums[taxi.METRICS[0]] - sum(sums[name] for name in taxi.METRICS[1:number]) if number else 0
+    return int(met.sum()), made / sums[taxi.DISTANCE] if number else sums[taxi.DISTANCE] / int(met.sum())
+
+
+def report_mix(
+    options: argparse.Namespace, figure: str, lies: str, taken: list[float], baseline: str, other: list[float]
+) -> None:  # fmt: skip
+    nbytes = options.rows * 8 * (1 + int(figure[len("taxi.q")]))
+    mine, theirs = statistics.median(taken), statistics.median(other)
+    line = {
+        "id": figure, "value": nbytes / mine / 1e9, "unit": "GB/s", "repeats": len(taken),
+        "baseline": baseline, "baseline_value": nbytes / theirs / 1e9, "ratio": theirs / mine,
+        "spread": (max(taken) - min(taken)) / mine, "verified": True,
+        "params": {"rows": options.rows, "miles": LONG, "lies": lies, "executor": options.executor,
+                   "threads": options.threads},
+        "details": {"seconds": mine, "baseline_seconds": theirs},
+    }  # fmt: skip
+    write(options, line)
+    print(f"{figure} {lies}: {mine * 1e3:.2f} ms, {baseline}: {theirs * 1e3:.2f}", flush=True)
+
+
+def write(options: argparse.Namespace, line: dict[str, Any]) -> None:
+    line |= {
         "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
         "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-    }  # fmt: skip
+    }
     with Path(options.results).open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
-    print(f"Q{number} {lies}: compiled {mine * 1e3:.2f} ms, interpreted {baseline * 1e3:.2f}", flush=True)
 
 
 def check(answers: dict[str, Answer], what: str) -> None:
@@ -301,12 +387,9 @@ def report(
             "spread": (max(taken) - min(taken)) / statistics.median(taken), "verified": True,
             "params": {"rows": options.rows, "miles": miles, "lies": name, "executor": options.executor,
                        "threads": options.threads},
-            "details": details, "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
-            "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
-            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "details": details,
         }  # fmt: skip
-        with Path(options.results).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
+        write(options, line)
         shown = " ".join(f"{k} {v:.3g}" for k, v in details.items() if k.startswith("over") or k == "seconds")
         print(f"Q{number} {miles:g} {name}: {value:.1f} GB/s {shown}", flush=True)
 
@@ -320,12 +403,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--executor", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
+    some.add_argument("--busy", action="store_true", help="beside busy processes, and with a small cache")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where tables are made, and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        (run_compiled if options.compiled else run)(options, folder)
+        (run_busy if options.busy else run_compiled if options.compiled else run)(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -3,6 +3,7 @@
     python benchmarks/tpch_queries.py --results columns.jsonl [--scale 10] [--executor cuda] [--threads 16]
         [--placements host,hbm] [--only tpch.q3,tpch.q10,tpch.q18] [--folder /tmp]
     python benchmarks/tpch_queries.py --results columns.jsonl --compiled [--scale 10] [--placements host,hbm]
+    python benchmarks/tpch_queries.py --results columns.jsonl --busy [--executor cuda] [--scale 10]
 
 tpchgen-cli draws TPC-H's tables; SSB's are made of them by DuckDB. The columns that the
 queries name are converted, packed, and every statement runs warm, from the page cache. The others have the
@@ -11,7 +12,8 @@ DuckDB's: counts, integers and decimals exactly, floating-point numbers to 1e-12
 statement takes in Python alone, the first time and again (planning_time.py).
 
 --compiled has no other engines: the lines `tpch.q1.compiled` and the like are the same statements on the GPU
-with kernels of their own, beside interpreted ones, in turn.
+with kernels of their own, beside interpreted ones, in turn. --busy neither: `tpch.q1.busy` and the like are
+statements beside a busy process for each core, and their baseline is an idle host.
 """
 
 from __future__ import annotations
@@ -34,9 +36,13 @@ from typing import Any
 
 import duckdb
 import pyarrow.dataset as ds
+from busy_host import busy_host
 from penstock.columns import Table, convert, open_table, sql
 from planning_time import planning_ms
 from tpch_statements import COLUMNS, CROSS_PRODUCTS, FOR_POLARS, SSB, STATEMENTS
+
+FEW = ("tpch.q1", "tpch.q3", "tpch.q6")
+"""Statements that are asked unless others are chosen, where not all are."""
 
 
 def drawn(folder: Path, scale: float, statements: Iterable[str]) -> dict[str, Path]:
@@ -153,7 +159,7 @@ def converted(options: argparse.Namespace, folder: Path, statements: Iterable[st
 
 
 def run_compiled(options: argparse.Namespace, folder: Path) -> None:
-    only = options.only.split(",") if options.only else ["tpch.q1", "tpch.q3", "tpch.q6"]
+    only = chosen(options, FEW)
     names = converted(options, folder, [STATEMENTS[number] for number in only])
     for place in options.placements.split(","):
         ways = {
@@ -193,29 +199,83 @@ def report_compiled(
         "params": {"scale": options.scale, "placement": place, "executor": "cuda"},
         "details": {"first_run_ms": compiling * 1e3}
         | {f"{what}_ms": seconds * 1e3 for what, _, seconds in passes},
-        "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
-        "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }  # fmt: skip
-    with Path(options.results).open("a", encoding="utf-8") as out:
-        out.write(json.dumps(line) + "\n")
+    write(options, line)
     print(f"{number} {place}: compiled {mine * 1e3:.2f} ms, interpreted {baseline * 1e3:.2f}", flush=True)
 
 
+def run_busy(options: argparse.Namespace, folder: Path) -> None:
+    asked = {number: STATEMENTS[number] for number in chosen(options, FEW)}
+    paths = converted(options, folder, asked.values())
+    ask_duckdb = Others(folder, paths, options.threads).engines["duckdb"]
+    wanted = {number: ask_duckdb(statement) for number, statement in asked.items()}
+    for place in options.placements.split(","):
+        tables = placed(options, folder, paths, place)
+        idle = measured(options, tables, asked, wanted)
+        with busy_host():
+            busy = measured(options, tables, asked, wanted)
+        for number, taken in busy.items():
+            report_busy(options, number, place, taken, statistics.median(idle[number]))
+
+
+def measured(
+    options: argparse.Namespace, tables: dict[str, Table], asked: dict[str, str], wanted: dict[str, list[Any]]
+) -> dict[str, list[float]]:
+    """Seconds of statements, whose answers are those that are wanted."""
+    seconds = {}
+    for number, statement in asked.items():
+        seconds[number], result = timed(partial(sql, statement, **tables), options.repeats)
+        if not same(result.rows(), wanted[number]):
+            raise SystemExit(f"{number}: {result.rows()[:3]} beside {wanted[number][:3]}")
+    return seconds
+
+
+def report_busy(
+    options: argparse.Namespace, number: str, place: str, taken: list[float], idle: float
+) -> None:  # fmt: skip
+    mine = statistics.median(taken)
+    line = {
+        "id": f"{number}.busy", "value": mine * 1e3, "unit": "ms", "repeats": len(taken),
+        "baseline": "an idle host", "baseline_value": idle * 1e3, "ratio": idle / mine,
+        "spread": (max(taken) - min(taken)) / mine, "verified": True,
+        "params": {"scale": options.scale, "placement": place, "executor": options.executor,
+                   "threads": options.threads},
+    }  # fmt: skip
+    write(options, line)
+    print(f"{number} {place}: beside busy processes {mine * 1e3:.2f} ms, idle {idle * 1e3:.2f}", flush=True)
+
+
+def write(options: argparse.Namespace, line: dict[str, Any]) -> None:
+    line |= {
+        "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
+        "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+    with Path(options.results).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def chosen(options: argparse.Namespace, otherwise: Iterable[str]) -> list[str]:
+    return options.only.split(",") if options.only else list(otherwise)
+
+
+def placed(
+    options: argparse.Namespace, folder: Path, names: Iterable[str], place: str
+) -> dict[str, Table]:  # fmt: skip
+    threads = 0 if options.executor == "cuda" else options.threads
+    return {
+        name: open_table(
+            folder / name, executor=options.executor, placement=place, threads=threads, compiled="never"
+        )
+        for name in names
+    }
+
+
 def run(options: argparse.Namespace, folder: Path) -> None:
-    only = options.only.split(",") if options.only else list(STATEMENTS)
-    asked = {number: STATEMENTS[number] for number in only}
+    asked = {number: STATEMENTS[number] for number in chosen(options, STATEMENTS)}
     paths = converted(options, folder, asked.values())
     others = Others(folder, paths, options.threads).engines
-    tables: dict[str, dict[str, Table]] = {}
-    for place in options.placements.split(","):
-        threads = 0 if options.executor == "cuda" else options.threads
-        tables[place] = {
-            name: open_table(
-                folder / name, executor=options.executor, placement=place, threads=threads, compiled="never"
-            )
-            for name in paths
-        }
+    tables = {place: placed(options, folder, paths, place) for place in options.placements.split(",")}
     for number, statement in asked.items():
         seconds: dict[str, list[float]] = {}
         expected: list[Any] = []
@@ -259,12 +319,8 @@ def report(
         | {"engine_ms": account.seconds * 1e3, "rows_met": account.rows_met,
            "effective_gb_per_s": account.bytes_named / mine / 1e9}
         | planning,
-        "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
-        "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }  # fmt: skip
-    with Path(options.results).open("a", encoding="utf-8") as out:
-        out.write(json.dumps(line) + "\n")
+    write(options, line)
     shown = " ".join(f"{name} {each * 1e3:.1f} ({each / mine:.2f}x)" for name, each in base.items())
     again, first = planning["planning_best_ms"], planning["first_planning_best_ms"]
     beside = f"{again:.2f} of it planning, {first:.2f} the first time"
@@ -282,12 +338,14 @@ def main() -> None:
     parser.add_argument("--placements", default="host")
     parser.add_argument("--only", default="", help="some statements: tpch.q3,tpch.q18")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
+    some.add_argument("--busy", action="store_true", help="beside busy processes")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where tables are made, and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        (run_compiled if options.compiled else run)(options, folder)
+        (run_busy if options.busy else run_compiled if options.compiled else run)(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import penstock
 import pytest
+from benchmark_lines import FOLDER, lines_from
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="PyG is not installed")
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 MIXED = ("uniform", "zipf", "interleaved", "busy", "small-cache")
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not here")
 
 
 def lines_of(name: str, folder: Path, *options: str) -> dict[str, dict[str, Any]]:
     """The result lines of a benchmark by id."""
-    results = folder / "results.jsonl"
-    command = [sys.executable, str(FOLDER / name), "--results", str(results), *options]
-    package = [str(Path(penstock.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    # Threads of torch that spin for the next one's turn take the cores from those that have it.
-    own = {"PYTHONPATH": os.pathsep.join(package), "OMP_WAIT_POLICY": "PASSIVE"}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **own})
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    lines = [json.loads(line) for line in results.read_text().splitlines()]
-    return {line["id"]: line for line in lines}
+    return {line["id"]: line for line in lines_from(name, folder, *options)}
 
 
 def test_pipelines_train_on_the_batches_of_variants_and_of_a_process(tmp_path: Path) -> None:
