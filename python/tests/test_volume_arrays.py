@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from places import DEVICES
 native = pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
 LAYOUTS = [("single", 1, 65536), ("striped", 3, 16384), ("striped", 2, 4096), ("replicated", 2, 65536)]
-SMALL: dict[str, Any] = {"cache": "64KiB", "line": 512}
+SMALL: dict[str, Any] = {"cache": "1MiB", "line": 512}
 
 
 def made(folder: Path, layout: str = "striped", count: int = 3, stripe: int = 16384) -> list[str]:
@@ -33,7 +34,7 @@ def put(members: list[str], name: str, values: Any, folder: Path, ending: str = 
     return f"volume:{name}@{','.join(reversed(members))}"
 
 
-def table_of(rows: int = 3000, width: int = 33) -> np.ndarray[Any, Any]:
+def table_of(rows: int = 12_000, width: int = 33) -> np.ndarray[Any, Any]:
     return np.random.default_rng(1).random((rows, width)).astype(np.float32)
 
 
@@ -86,7 +87,7 @@ def test_rows_are_kept_next_to_the_kernels(device: str, tmp_path: Path) -> None:
     ) as array:
         assert array.kept_rows == len(values) // 2
         moved = array.stats()["bytes_moved"]
-        hot = np.arange(2000, 3000)
+        hot = np.arange(9000, 12_000)
         assert np.array_equal(host(array[hot]), values[hot])
         assert array.stats()["bytes_moved"] == moved
 
@@ -125,6 +126,36 @@ def test_nobody_changes_a_volume_while_an_array_is_open(tmp_path: Path) -> None:
     native.volume_remove(members, "features")
     with pytest.raises(ValueError, match=r"^open volume:features@.*: the volume is empty: import something$"):
         penstock.open(name, device="cpu")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_array_that_is_closed_while_it_is_read_gives_the_volume_back(device: str, tmp_path: Path) -> None:
+    values = table_of()
+    members = made(tmp_path)
+    array = penstock.open(put(members, "features", values, tmp_path), device=device, **SMALL)
+    found, closed = [], []
+
+    under_way = threading.Event()
+
+    def read() -> None:
+        try:
+            while True:
+                found.append(np.array_equal(host(array[1000:3000]), values[1000:3000]))
+                under_way.set()
+        except ValueError as problem:
+            closed.append(str(problem))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for each in threads:
+        each.start()
+    assert under_way.wait(60)
+    array.close()
+    for each in threads:
+        each.join()
+    assert all(found)
+    assert len(closed) == 3
+    assert all(each.endswith(": it is closed: open it again") for each in closed)
+    native.volume_remove(members, "features")
 
 
 @pytest.mark.parametrize(
