@@ -2,6 +2,7 @@
 #include "support/qemu_machine.hpp"
 #include "support/scratch_files.hpp"
 
+#include "libs/columns/column_media.hpp"
 #include "libs/graph/folder_writer.hpp"
 #include "libs/graph/generator.hpp"
 #include "libs/media/volume_media.hpp"
@@ -197,6 +198,48 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   EXPECT_NE(
       refusal_of(error_kind::bad_input, [&] { media::open_executor_for(found, options, true); }).find("choose executor cpu"),
       std::string::npos);
+}
+
+TEST_F(volume_drives, columns_on_a_drive_are_read_where_they_lie_beside_those_of_a_file) {
+  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}, .options = ",max_ioqpairs=4"}});
+  const auto drive = run(0);
+  const auto open_both = [&](access how) {
+    member_list both;
+    for (const u32 n : {1u, 2u}) {
+      both.push_back(open_drive_member(drive, n, how, static_cast<u16>(drive->controller.limits().queues + 1 - n)));
+    }
+    return both;
+  };
+  const std::string values[] = {noise(100'000, 1), noise(70'000, 2), noise(50'000, 3)};
+  std::filesystem::create_directory(folder_ / "t");
+  put_file(folder_ / "t/table.json", "{}");
+  for (const u32 k : {0u, 1u}) put_file(folder_ / ("t/" + std::to_string(k)), values[k]);
+  put_file(folder_ / "beside", values[2]);
+  {
+    volume to = volume::create(open_both(access::write), volume_layout::striped, 16384);
+    import_entry(to, "trips", folder_ / "t");
+  }
+  const auto files = files_of(std::make_shared<shared_volume>(volume::open(open_both(access::read))), "trips");
+  const std::vector<columns::extent> extents = {
+      {"trips/0", 0, 100'000, files.at("0")}, {"trips/1", 4099, 60'000, files.at("1")}, {folder_ / "beside", 0, 50'000}};
+  media::media_options options;
+  options.threads = 2;
+  options.cache_bytes = 64 << 10;
+  const auto on = columns::open_executor_for(extents, options, false);
+  columns::column_media media(*on, extents, options);
+  for (u32 k = 0; k < extents.size(); ++k) {
+    const array_view<u8> bytes = media.view(k);
+    ASSERT_EQ(bytes.size(), extents[k].bytes);
+    for (u64 at = 0; at < bytes.size(); at += 97) {
+      ASSERT_EQ(bytes[at], static_cast<u8>(values[k][extents[k].offset + at])) << k << ", " << at;
+    }
+  }
+  media.check();
+  EXPECT_GT(media.bytes_moved(), 0u);
+  options.executor = "cuda";
+  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { columns::open_executor_for(extents, options, true); })
+                .find("open trips/0: its drive does not reach a GPU's memory: choose executor cpu, or export it"),
+            std::string::npos);
 }
 
 TEST_F(volume_drives, a_cache_takes_the_queues_that_members_leave) {
