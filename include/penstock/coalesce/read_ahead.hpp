@@ -17,6 +17,7 @@
 //   in five, and then few of those that would be asked for are missing.
 //
 // A warp looks at 32 blocks at once: of a long window at every fifth, or tenth and so on, and at others from the next block.
+// A lone thread looks at one after the other, so it does at the first of four blocks only.
 #pragma once
 
 #include "penstock/coalesce/prefetch_line.hpp"
@@ -53,13 +54,15 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
   const auto found = g.ballot(starts && value(line) >= data.first_line + behind_lines);
   if (!any(found)) return;
   const u64 from = g.shfl(value(line), lowest(found));
+  const u32 block = ahead_block(cache), step = size(g) == 1 ? near_blocks * block : block;
+  if ((from & (step - 1)) != 0) return;
   bool gap = false;
   for (u32 k = index_in(g); k < behind_lines; k += size(g)) gap |= is_empty(from - behind_lines + k);
   if (any(g.ballot(gap))) return;
   // Of what may be in flight ahead of need far blocks leave half: to near ones, and to callers that know what they will need.
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   const u64 under_way = from_leader(g, is_leader(g) ? device_ref<u32>(in_flight).load(relaxed) : 0);
-  const u32 block = ahead_block(cache), blocks = cache.reads_ahead / block;
+  const u32 blocks = cache.reads_ahead / block;
   const u32 near = blocks < near_blocks ? blocks : near_blocks, far = blocks < 32 - near ? blocks : 32 - near;
   const u32 looks = near + (under_way > cache.prefetch_limit / 2 ? 0 : far), asks = near * block;
   const u64 apart = u64{blocks / far} * block;
@@ -74,7 +77,7 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
       for (u32 first = 0; first < asks; first += size(g)) {
         const u64 mine = next + first + index_in(g);
         const bool wants = mine - next < asks && mine < end && is_empty(mine);
-        const bool begins = (mine & (block - 1)) == 0;
+        const bool begins = (mine & (step - 1)) == 0;
         prefetch_line(g, cache, dataset, wants, line_id{mine}, begins ? fill_purpose::guess : fill_purpose::asked);
       }
     }
