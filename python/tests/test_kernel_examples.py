@@ -19,6 +19,7 @@ NEEDS = {
     "with_cuda_core.py": ("cuda.core", "torch"),
     "with_cupy.py": ("cupy",),
     "with_numba.py": ("numba.cuda",),
+    "with_numba_cuda_mlir.py": ("numba_cuda_mlir",),
     "with_torch.py": ("torch",),
     "with_triton.py": ("triton", "torch"),
     "with_warp.py": ("warp",),
