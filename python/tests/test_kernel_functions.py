@@ -133,6 +133,42 @@ def test_powers_of_integers_have_no_negative_exponents(device: str) -> None:
         penstock.function(lambda x: x**-1)(x)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32"])
+def test_powers_of_elements_have_numpys_type(device: str, dtype: str) -> None:
+    content = np.array([0, 1, 3, 100], dtype)
+    array = penstock.from_tensor(content, "host", device=device)
+    powers: list[Any] = [lambda x: x**2, lambda x: x**2.0, lambda x: (x * 1.0) ** 0.5, lambda x: x**1.0]
+    for power in [*powers, *([lambda x: x**0.5] if dtype in ("int32", "float32") else [])]:
+        wanted, found = power(content), host(penstock.function(power)(array))
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint32", "int64", "uint64"])
+def test_comparisons_take_numbers_that_elements_cannot_be(device: str, dtype: str) -> None:
+    content = np.array([0, 1, np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    array = penstock.from_tensor(content, "host", device=device)
+    for number in (-1, 300, 2**63 - 1, -(2**63)):
+        wanted = (content < number) * 1 + (number < content) * 2 + (content != number) * 4
+        constant = penstock.function(lambda x, n=number: (x < n) * 1 + (n < x) * 2 + (x != n) * 4)
+        np.testing.assert_array_equal(host(constant(array)), wanted)
+        np.testing.assert_array_equal(host(constant(array, number)), wanted)
+    beyond = penstock.function(lambda x: (x < 2**64) & (x > -(2**70)))
+    assert host(beyond(array)).all()
+
+
+def test_arguments_of_functions_have_defaults(device: str) -> None:
+    array = penstock.from_tensor(np.arange(4.0), "host", device=device)
+    scaled = penstock.function(lambda x, factor=3: x * factor)
+    assert host(scaled(array)).tolist() == [0, 3, 6, 9]
+    assert host(scaled(array, 2)).tolist() == [0, 2, 4, 6]
+    assert scaled.sum(array) == 18
+    root: Any = np.sqrt
+    assert host(penstock.function(root)(array)).tolist() == np.sqrt(np.arange(4.0)).tolist()
+    both = penstock.function(lambda *numbers: numbers[0] + numbers[-1])
+    assert host(both(array, array, 1)).tolist() == [1, 2, 3, 4]
+
+
 def test_what_is_no_expression_is_refused() -> None:
     array = penstock.from_tensor(np.zeros(3, np.float32), "host", device="cpu")
     text: Any = "x + 1"
@@ -144,6 +180,13 @@ def test_what_is_no_expression_is_refused() -> None:
         penstock.function(lambda x: x.clip(0, 1))(array)
     with pytest.raises(TypeError, match=r"convert it by \.astype\(dtype\)"):
         penstock.function(lambda x: np.float32(x))(array)
+    with pytest.raises(TypeError, match=r"y is array.*: give a penstock.Array or a number"):
+        penstock.function(lambda x, y: x + y)(array, np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="values of type float16: it computes with truth values, integers, f"):
+        penstock.function(lambda x: x.astype(np.float16))(array)
+    unseen: Any = dict
+    with pytest.raises(TypeError, match="its arguments cannot be seen: give lambda x"):
+        penstock.function(unseen)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])

@@ -66,7 +66,13 @@ class Value:
         with np.errstate(all="ignore"):
             like = np.asarray(ufunc(*likes))
             taken = ufunc.resolve_dtypes((*(_weak_type(one) for one in likes), *([None] * ufunc.nout)))
-        texts = [text_of(one, dtype) for one, dtype in zip(inputs, taken, strict=False)]
+        compares = _OPERATORS.get(ufunc.__name__) in _COMPARISONS
+        if compares and (known := _known_comparison(ufunc, inputs)) is not None:
+            return known
+        texts = [
+            one._text if compares and _is_weak_integer(one, dtype) else text_of(one, dtype)
+            for one, dtype in zip(inputs, taken, strict=False)
+        ]
         if ufunc is np.power and like.dtype.kind == "i":
             _check_exponent(inputs[1])
         return Value(_call_text(ufunc.__name__, texts, like.dtype), like)
@@ -104,7 +110,8 @@ class Value:
         return _apply(np.abs, self)
 
     def __pow__(self, other: Any) -> Any:
-        known = {2: np.square, 0.5: np.sqrt} if type(other) in (int, float) else {}
+        floating = type(other) is float and np.asarray(self._like).dtype.kind == "f"
+        known = {2: np.square, 0.5: np.sqrt} if floating or type(other) is int else {}
         return _apply(known[other], self) if other in known else _apply(np.power, self, other)
 
 
@@ -157,6 +164,23 @@ def _weak_type(like: Any) -> Any:
     return np.asarray(like).dtype
 
 
+def _known_comparison(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Value | None:
+    """Of integers with a number of Python's that their type does not have: the same for all of them."""
+    for one, other in (inputs, inputs[::-1]):
+        if type(one) is not int or not isinstance(other, Value):
+            continue
+        dtype = np.asarray(other._like).dtype
+        if dtype.kind in "iu" and not np.iinfo(dtype).min <= one <= np.iinfo(dtype).max:
+            holds = ufunc(*(0 if each is other else one for each in inputs), dtype=object)
+            return Value("true" if holds else "false", np.ones(1, bool))
+    return None
+
+
+def _is_weak_integer(one: Any, dtype: np.dtype[Any]) -> bool:
+    """An integer among the arguments, compared with integers: it need not fit their type."""
+    return isinstance(one, Value) and one._needs is not None and type(one._like) is int and dtype.kind in "iu"
+
+
 def _check_exponent(exponent: Any) -> None:
     """Of an integer: what may be negative is refused, as NumPy refuses what is."""
     if not isinstance(exponent, Value) or np.asarray(exponent._like).dtype.kind != "i":
@@ -174,7 +198,8 @@ def c_type(dtype: np.dtype[Any]) -> str:
         return C_TYPES[dtype.name]
     except KeyError:
         raise TypeError(
-            f"penstock.function: values of type {dtype}: convert them to numbers of 1 to 8 bytes"
+            f"penstock.function: values of type {dtype}: it computes with truth values, integers, float32 "
+            "and float64: convert them to one of these"
         ) from None
 
 

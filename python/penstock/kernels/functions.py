@@ -63,6 +63,9 @@ _JOINED = {
 }
 
 
+_Needs = dict[int, set[np.dtype[Any]]]  # by the position of an argument
+
+
 class Function:
     """Made by `penstock.function`. Called with arrays of one shape it gives the values, in memory; `sum`,
     `mean`, `min` and `max` reduce them on the way. Numbers among the arguments are the same for all elements.
@@ -70,10 +73,10 @@ class Function:
 
     def __init__(self, expression: Callable[..., Any]) -> None:
         self._expression = expression
-        self._kernels: dict[Any, tuple[Kernel, np.dtype[Any], dict[str, set[np.dtype[Any]]]]] = {}
+        self._kernels: dict[Any, tuple[Kernel, np.dtype[Any], _Needs]] = {}
         functools.update_wrapper(self, expression)
         self.name = getattr(expression, "__name__", "of an expression")
-        self._names = list(inspect.signature(expression).parameters)
+        self._signature = inspect.signature(expression)
 
     def __call__(self, *arguments: Any, stream: Any = None) -> Any:
         """Compute the values of all elements.
@@ -125,11 +128,20 @@ class Function:
         return first.nbytes // first.dtype.itemsize
 
     def _arrays_of(self, arguments: tuple[Any, ...]) -> list[Array]:
-        if len(arguments) != len(self._names):
-            raise TypeError(
-                f"function {self.name}: {len(arguments)} arguments: it takes {', '.join(self._names)}"
-            )
-        arrays = [one for one in arguments if is_array(one)]
+        try:
+            self._signature.bind(*arguments)
+        except TypeError:
+            takes = ", ".join(self._signature.parameters)
+            raise TypeError(f"function {self.name}: {len(arguments)} arguments: it takes {takes}") from None
+        arrays = []
+        for k, one in enumerate(arguments):
+            if is_array(one):
+                arrays.append(one)
+            elif not _is_plain(one) and np.size(one) != 1:
+                raise TypeError(
+                    f"function {self.name}: {self._name(k)} is {shown(one)}: give a penstock.Array or a "
+                    "number"
+                )
         if not arrays:
             raise TypeError(f"function {self.name}: give a penstock.Array among its arguments")
         for one in arrays:
@@ -139,6 +151,10 @@ class Function:
                     "arrays of one shape"
                 )
         return arrays
+
+    def _name(self, position: int) -> str:
+        names = list(self._signature.parameters)
+        return names[min(position, len(names) - 1)]
 
     def _reduced(self, how: str, arguments: tuple[Any, ...]) -> Any:
         arrays = self._arrays_of(arguments)
@@ -172,23 +188,25 @@ class Function:
         if key not in self._kernels:
             self._kernels[key] = self._compiled(how, arguments, device)
         made, dtype, needs = self._kernels[key]
-        for name, one in zip(self._names, arguments, strict=True):
-            for needed in needs.get(name, ()):
+        for k, types_needed in needs.items():
+            for needed in types_needed:
                 if needed.kind in "iu":
-                    np.asarray(one, needed)  # OverflowError, as NumPy's
+                    np.asarray(arguments[k], needed)  # OverflowError, as NumPy's
         return made, dtype
 
     def _compiled(
         self, how: str, arguments: tuple[Any, ...], device: str
-    ) -> tuple[Kernel, np.dtype[Any], dict[str, set[np.dtype[Any]]]]:
+    ) -> tuple[Kernel, np.dtype[Any], _Needs]:
         """The kernel, the type of its values, and the types that its numbers are converted to."""
         values, parameters, reads = [], [], []
-        needs: dict[str, set[np.dtype[Any]]] = {}
-        for k, (name, one) in enumerate(zip(self._names, arguments, strict=True)):
+        needs: _Needs = {}
+        for k, one in enumerate(arguments):
             word = f"p{k}"
             if is_array(one):
                 if one.dtype.name not in C_TYPES:
-                    raise TypeError(f"function {self.name}: {name} holds {one.dtype}: convert it first")
+                    raise TypeError(
+                        f"function {self.name}: {self._name(k)} holds {one.dtype}: convert it first"
+                    )
                 to = C_TYPES[one.dtype.name]
                 parameters.append(f"penstock::array<const {to}> {word}_")
                 reads.append(f"const {to} {word} = {word}_[i];")
@@ -196,8 +214,8 @@ class Function:
                 continue
             if _is_plain(one):
                 to = {bool: "bool", int: "long long", float: "double"}[type(one)]
-                needs[name] = set()
-                values.append(Value(word, type(one)(1), needs[name]))
+                needs[k] = set()
+                values.append(Value(word, type(one)(1), needs[k]))
             else:
                 kind = np.asarray(one).dtype
                 to = c_type(kind)
@@ -255,11 +273,16 @@ def function(expression: Callable[..., Any]) -> Function:
     15.0
 
     Args:
-        expression: Of one or more elements; a lambda will do.
+        expression: Of one or more elements; a lambda will do. An argument that is left out has its default.
 
     Returns:
         What is called with arrays and numbers.
     """
     if not callable(expression):
         raise TypeError(f"penstock.function: {shown(expression)}: give a Python function of elements")
-    return Function(expression)
+    try:
+        return Function(expression)
+    except ValueError:  # of inspect.signature
+        raise TypeError(
+            f"penstock.function: {shown(expression)}: its arguments cannot be seen: give lambda x: ..."
+        ) from None
