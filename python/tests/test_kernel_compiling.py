@@ -35,6 +35,23 @@ def test_a_file_of_source(tmp_path: Path) -> None:
         penstock.kernel(tmp_path / "no.cu")
 
 
+@pytest.mark.parametrize("name", ["mine.cu", 'with "quotes".cu', "back\\.cu", "two\nlines.cu", "größe.cu"])
+def test_a_file_includes_what_lies_beside_it(tmp_path: Path, device: str, name: str) -> None:
+    source = '#include "part.h"\n__global__ void f(penstock::array<int> n) { n[0] = PART; }\n'
+    (tmp_path / name).write_text(source)
+    (tmp_path / "part.h").write_text("#define PART 42\n")
+    number = np.zeros(1, np.int32)
+    array = penstock.from_tensor(number, "host", device=device)
+    penstock.kernel(tmp_path / name, device=device)(array, threads=1).wait()
+    assert number[0] == 42
+
+
+def test_a_file_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.cu").write_bytes("__global__ void f() {} // größe".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"compile the kernel in .*mine\.cu: its byte 28 is no UTF-8: save"):
+        penstock.kernel(tmp_path / "mine.cu")
+
+
 def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     source = "__global__ void f(int* n) { *n += 1; }"

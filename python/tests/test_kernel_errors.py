@@ -343,6 +343,11 @@ def test_what_a_number_must_be_is_named() -> None:
         (1, 2, TypeError, "give 0 or 1"),
         (2, "1", TypeError, "give a number"),
         (3, (1, 2, 3, 1e300), OverflowError, "is out of the range of float4"),
+        (3, np.zeros((2, 1)), TypeError, "give 4 numbers"),
+        (3, 1.0, TypeError, "1.0: give 4 numbers"),
+        (3, (1, 2, 3), TypeError, "give 4 numbers"),
+        (3, ((1, 2), 3), TypeError, "give 4 numbers"),
+        (3, "abcd", TypeError, "give 4 numbers"),
     ]:
         with pytest.raises(error, match=rf"argument {position + 1} .*: .*{sentence}"):
             kernel(*good[:position], value, *good[position + 1 :])

@@ -105,6 +105,12 @@ def _has(source: str, name: str) -> bool:
         return False
 
 
+@pytest.mark.parametrize("letter", ["'\"'", "'{'", "'}'", "'('", r"'\''", "L'\"'", "1'000"])
+def test_letters_of_a_source_are_no_words_of_it(letter: str) -> None:
+    of = f"__device__ int letter() {{ return {letter}; }}"
+    assert find_kernel(f"namespace n {{ {of} __global__ void f(int x) {{}} {of} }}", None).name == "n::f"
+
+
 def test_parameters_with_extents_are_pointers() -> None:
     found = find_kernel("__global__ void f(float x[3], const int y[]) {}", None)
     assert [(p.name, p.kind, p.text, p.stores) for p in found.parameters] == [
@@ -287,6 +293,7 @@ def test_nothing_is_no_array() -> None:
         ("extern __shared__ int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
         ("__half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
+        ("penstock::array<const __half> x;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("f<<<1, 1>>>(n);", "a kernel launches no other on the CPU"),
         ('asm("mov.u32 %0, %laneid;" : "=r"(*n));', "PTX is a GPU's"),
         ("\n#include <cuda_fp16.h>\n", "the headers of CUDA are a GPU's: leave them out"),

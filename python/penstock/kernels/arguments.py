@@ -212,9 +212,14 @@ class Packer:
             )
         element = parameter.element
         if element is not None:
-            values = np.asarray(one)
-            if values.shape == (element.count,) or values.nbytes == element.itemsize:
-                wanted = np.dtype("uint16" if element.dtype == "bfloat16" else element.dtype)
+            try:
+                values = np.asarray(one)
+            except ValueError:  # of lists of several lengths
+                values = np.asarray(None)
+            wanted = np.dtype("uint16" if element.dtype == "bfloat16" else element.dtype)
+            if (values.shape == (element.count,) and values.dtype.kind in "biuf") or (
+                values.dtype == wanted and values.nbytes == element.itemsize
+            ):
                 with np.errstate(all="ignore"):
                     taken = np.ascontiguousarray(values, wanted)
                 lost = wanted.kind == "f" and not np.array_equal(np.isfinite(taken), np.isfinite(values))
@@ -224,6 +229,8 @@ class Packer:
                         "numbers that fit"
                     )
                 return taken.tobytes()
+            if element.count > 1 and values.dtype.kind not in "VS" and values.dtype != np.uint8:  # its bytes
+                raise TypeError(f"{self._at(parameter)}: {shown(one)}: give {element.count} numbers")
         try:
             return bytes(memoryview(one).cast("B"))
         except (TypeError, ValueError):

@@ -118,9 +118,12 @@ def _machine() -> str:
     return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features")))
 
 
-def _word_of_gpus(log: str) -> str:
-    """Empty: it is none."""
+def _word_of_gpus(log: str, source: Source) -> str:
+    """Empty: it is none. Of a template's argument the compiler names the line alone."""
     errors = "\n".join(line for line in log.splitlines() if "error:" in line)
+    lines = source.text.split("\n")
+    for found in re.finditer(r":(\d+):\d+: error: .*(type name|template argument)", errors):
+        errors += "\n" + "".join(lines[int(found.group(1)) - 1 :][:1])
     return next((sentence for pattern, sentence in _GPU_ALONE if re.search(pattern, errors)), "")
 
 
@@ -135,7 +138,7 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
     command += [f"-I{where}" for where in source.include_dirs]
     command += ["-x", "c++", "-", "-o", str(made)]
     try:
-        run = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+        run = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     except OSError as problem:
         raise Error(
             f"compile the kernel {source.name}: {command[0]}: {problem.strerror}: install a C++20 compiler, "
@@ -143,7 +146,8 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
         ) from problem
     if run.returncode != 0:
         made.unlink(missing_ok=True)
-        raise ValueError(source.refusal(run.stderr, _word_of_gpus(run.stderr)))
+        log = run.stderr.decode(errors="replace")
+        raise ValueError(source.refusal(log, _word_of_gpus(log, source)))
     final = folder / library.name
     made.replace(final)
     return final

@@ -374,7 +374,8 @@ def kernel(
     kept and loads in milliseconds.
 
     Args:
-        source: CUDA C++, or the path of a file of it. `penstock/kernels/kernel.hpp` is included before it.
+        source: CUDA C++, or the path of a file of it, whose `#include` looks beside it.
+            `penstock/kernels/kernel.hpp` is included before it.
         name: Of the `__global__` function; may be left out where there is one alone.
         device: Where it runs: auto, cpu, cuda, cuda:1, or a torch.device.
         check_bounds: An index out of range is an IndexError instead of undefined.
@@ -389,12 +390,9 @@ def kernel(
         penstock.Error: A compiler, or one of its libraries, is missing: which to install.
     """
     file = f"{name or 'kernel'}.cu"
+    beside: tuple[str, ...] = ()
     if isinstance(source, Path):
-        try:
-            file, source = str(source), source.read_text()
-        except OSError as problem:
-            raise Error(f"compile the kernel in {source}: {problem.strerror}: give a file of CUDA C++",
-                        problem.errno or 0) from problem  # fmt: skip
+        file, beside, source = str(source), (str(source.parent),), _read(source)
     if isinstance(source, str) and source.endswith((".cu", ".cuh", ".cpp")) and "\n" not in source:
         raise ValueError(f"penstock.kernel: source {source}: of a file give pathlib.Path({source!r})")
     if not isinstance(source, str):
@@ -417,10 +415,23 @@ def kernel(
     if not isinstance(check_bounds, bool):
         raise TypeError(f"penstock.kernel: check_bounds {shown(check_bounds)}: give True or False")
     macros = tuple(_macro(key, value) for key, value in (defines or {}).items())
-    folders = tuple(str(folder) for folder in include_dirs)
+    folders = (*beside, *(str(folder) for folder in include_dirs))
     made = Source(source, name or "", file, check_bounds, folders, macros)
     signature = find_kernel(source, name, made.names())
     return Kernel(dataclasses.replace(made, name=signature.name), signature, device)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except OSError as problem:
+        raise Error(
+            f"compile the kernel in {file}: {problem.strerror}: give a file of CUDA C++", problem.errno or 0
+        ) from problem
+    except UnicodeDecodeError as problem:
+        raise ValueError(
+            f"compile the kernel in {file}: its byte {problem.start} is no UTF-8: save it as UTF-8"
+        ) from None
 
 
 def _macro(name: object, value: object) -> str:

@@ -16,8 +16,8 @@ _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|u
 
 
 def plain_text(source: str, names: Mapping[str, str]) -> str:
-    """With blanks in place of comments, of the text of string literals and of branches that are not taken,
-    and continued lines as one. names: of macros that are given."""
+    """With blanks in place of comments, of the text of literals and of branches that are not taken, and
+    continued lines as one. names: of macros that are given."""
     return active_text(_without_comments(re.sub(r"\\\r?\n", "", source)), names)
 
 
@@ -27,7 +27,10 @@ def _without_comments(source: str) -> str:
         return text if text == '"C"' else re.sub(r"[^\n]", " ", text)
 
     return re.sub(
-        r'//[^\n]*|/\*.*?\*/|\bR"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.DOTALL
+        r"""//[^\n]*|/\*.*?\*/|\bR"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)(?:u8|[uUL])?'(?:\\.|[^'\\\n])+'""",
+        blank,
+        source,
+        flags=re.DOTALL,
     )
 
 

@@ -31,7 +31,8 @@ class Source:
         their numbers."""
         checks = "#define PENSTOCK_CHECK_BOUNDS 1\n" if self.checks_bounds else ""
         macros = "".join(f"#define {name} {value}\n" for name, value in self.names().items())
-        return f'{checks}{_HEADERS[target]}{macros}#line 1 "{self.file}"\n{self.text}\n'
+        file = self.file.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        return f'{checks}{_HEADERS[target]}{macros}#line 1 "{file}"\n{self.text}\n'
 
     def digest(self, target: str, *more: str) -> str:
         """Of all that the compiled kernel depends on: the source, the user's headers that it includes,
