@@ -199,7 +199,7 @@ void block_runner::run(std::string const& name, host_entry const& kernel, void**
   if (fibers_ == nullptr) fibers_ = std::make_unique<fibers>();
   fibers& own = *fibers_;
   while (own.all.size() < threads) own.all.push_back(std::make_unique<fiber>());
-  own.exchanged.resize((threads + warp_threads - 1) / warp_threads);
+  own.exchanged.assign((threads + warp_threads - 1) / warp_threads, {});  // a launch that was given up leaves its votes
   own.kernel = &kernel;
   own.parameters = parameters;
   running = &own;

@@ -166,6 +166,63 @@ def test_words_of_cuda_mean_the_same_everywhere(device: str) -> None:
     assert np.allclose(real(), [11.5, 1 + 1.5 + 10, np.e, 2 + 3 + 2.5], rtol=1e-5)
 
 
+VOTES = """
+__global__ void votes(int* out, float x) {
+  const int t = threadIdx.x;
+  int* const mine = out + 12 * t;
+  int all = 7;
+  mine[0] = __syncthreads_count(t % 3 == 0);
+  mine[1] = __syncthreads_or(t == 70) != 0;
+  mine[2] = __syncthreads_or(t == 1000) != 0;
+  mine[3] = __syncthreads_and(t < 96) != 0;
+  mine[4] = __syncthreads_and(t != 5) != 0;
+  mine[5] = __match_any_sync(0xffffffffu, t % 4);
+  mine[6] = __match_any_sync(0xffffffffu, t < 40 ? 1.5 : -1.5);
+  mine[7] = __match_all_sync(0xffffffffu, t / 32, &all);
+  mine[8] = all != 0;
+  mine[9] = __match_all_sync(0xffffffffu, t / 16, &all) + (all != 0);
+  mine[10] = isnan(x * 0) + 2 * isinf(x) + 4 * isfinite(1.0) + 8 * (signbit(-0.0) != 0);
+  if (t >= 64) return;
+  mine[11] = __syncthreads_count(1);
+}
+__global__ void wraps(unsigned* n) {
+  atomicInc(n, 3);
+  atomicDec(n + 1, 3);
+}
+"""
+
+
+def test_votes_and_matches_mean_the_same_everywhere(device: str) -> None:
+    memory, out = output(np.zeros((96, 12), np.int32), device)
+    penstock.kernel(VOTES, "votes", device=device)(out, np.inf, block=96, grid=1).wait()
+    found = memory().T.astype(np.uint32)
+    t = np.arange(96)
+    every_fourth = np.uint32(0x11111111) << (t % 4).astype(np.uint32)
+    halves = np.where(t < 32, 0xFFFFFFFF, np.where(t < 40, 0xFF, np.where(t < 64, 0xFFFFFF00, 0xFFFFFFFF)))
+    for column, wanted in zip(found[:5], (32, 1, 0, 1, 0), strict=True):
+        assert (column == wanted).all()
+    assert np.array_equal(found[5], every_fourth)
+    assert np.array_equal(found[6], halves)
+    assert (found[7:11] == np.array([[0xFFFFFFFF], [1], [0], [15]])).all()
+    assert np.array_equal(found[11], np.where(t < 64, 64, 0))
+
+
+def test_atomics_wrap_where_they_are_told(device: str) -> None:
+    memory, counts = output(np.zeros(2, np.uint32), device)
+    penstock.kernel(VOTES, "wraps", device=device)(counts, threads=6, block=2).wait()
+    assert memory().tolist() == [6 % 4, -6 % 4]
+
+
+def test_votes_of_a_launch_that_was_given_up_are_gone() -> None:
+    stuck = "if (threadIdx.x == 31) __syncthreads(); else __ballot_sync(0xffffffffu, 1);"
+    with pytest.raises(ValueError, match="waits for threads that wait elsewhere"):
+        penstock.kernel(f"__global__ void f() {{ {stuck} }}", device="cpu")(block=32, grid=1)
+    count = np.zeros(1, np.int32)
+    alone = "if (threadIdx.x == 0) *n = __ballot_sync(0xffffffffu, 0);"
+    penstock.kernel(f"__global__ void f(int* n) {{ {alone} }}", device="cpu")(count, block=32, grid=1)
+    assert count[0] == 0
+
+
 def test_vectors_of_three_are_parameters(device: str) -> None:
     memory, out = output(np.zeros(1), device)
     kernel = penstock.kernel(

@@ -28,7 +28,7 @@ struct extent {
 struct host_thread {
   extent thread, block, block_size, grid_size;
   void* dynamic_shared = nullptr;
-  u64* exchanged = nullptr;   ///< 32 words of its warp
+  u64* exchanged = nullptr;   ///< 32 words of its warp, behind those of the warps before it; zero where nobody votes
   u32 const* stop = nullptr;  ///< nonzero: the launch has passed its deadline
 };
 

@@ -138,6 +138,44 @@ inline u32 vote(u32 lanes, bool yes) {
   return all;
 }
 
+/// How many threads of the block say yes. Collective: all that have not ended.
+template <class T>
+inline int vote_of_block(T const& yes) {
+  u64* const slots = the_thread->exchanged - thread_in_block() / 32 * 32;
+  u64& own = slots[thread_in_block()];
+  own = static_cast<bool>(yes);
+  barrier<of_block>::wait(0);
+  host_thread const& t = *the_thread;
+  int all = 0;
+  for (u32 k = 0; k < t.block_size.x * t.block_size.y * t.block_size.z; ++k) all += slots[k] != 0;
+  barrier<of_block>::wait(0);
+  own = 0;
+  return all;
+}
+
+/// Those of `lanes` that have the value of this one.
+template <class T>
+inline u32 match(u32 lanes, T value) {
+  static_assert(sizeof(T) <= 8);
+  u64* const slots = the_thread->exchanged;
+  u64 bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  slots[lane_in_warp()] = bits;
+  barrier<of_warp>::wait(lanes);
+  u32 alike = 0;
+  for (u32 lane = 0; lane < lanes_of_warp(); ++lane) alike |= (lanes >> lane & 1) != 0 && slots[lane] == bits ? 1u << lane : 0;
+  barrier<of_warp>::wait(lanes);
+  slots[lane_in_warp()] = 0;
+  return alike;
+}
+/// The same if all of them have it, else none.
+template <class T>
+inline u32 match_all(u32 lanes, T value, int* all) {
+  const u32 alike = match(lanes, value), asked = lanes_of_warp() < 32 ? lanes & ((1u << lanes_of_warp()) - 1) : lanes;
+  *all = alike == asked;
+  return *all != 0 ? alike : 0;
+}
+
 template <class T>
 struct word_of {
   using type = T;
@@ -203,6 +241,16 @@ inline T update(T* at, Next const& next) {
 #define __activemask() (1u << ::penstock::kernels::lane_in_warp())
 #define __any_sync(lanes, yes) (::penstock::kernels::vote(lanes, yes) != 0)
 #define __all_sync(lanes, yes) (::penstock::kernels::vote(lanes, !(yes)) == 0)
+#define __match_any_sync(lanes, value) ::penstock::kernels::match(lanes, value)
+#define __match_all_sync(lanes, value, all) ::penstock::kernels::match_all(lanes, value, all)
+#define __syncthreads_count(yes) ::penstock::kernels::vote_of_block(yes)
+#define __syncthreads_or(yes) (::penstock::kernels::vote_of_block(yes) != 0)
+#define __syncthreads_and(yes) (::penstock::kernels::vote_of_block(!(yes)) == 0)
+
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
@@ -252,6 +300,8 @@ PENSTOCK_ATOMIC(atomicExch, v)
 PENSTOCK_ATOMIC(atomicAnd, old& v)
 PENSTOCK_ATOMIC(atomicOr, old | v)
 PENSTOCK_ATOMIC(atomicXor, old ^ v)
+PENSTOCK_ATOMIC(atomicInc, old >= v ? 0 : old + 1)
+PENSTOCK_ATOMIC(atomicDec, old == 0 || old > v ? v : old - 1)
 #undef PENSTOCK_ATOMIC
 template <class T>
 inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected,
