@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import subprocess
@@ -68,6 +69,27 @@ def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PENSTOCK_CACHE", "/proc/none")
     penstock.kernel(source + "//", device="cpu")(number, threads=1)
     assert number[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "waits"),
+    [
+        ("a[0] += threadIdx.x;", False),
+        ("a.fetch_add(0, isnan(1.5) + __popc(7));", False),
+        ("int n = 0; for (int k = 0; k < 3; ++k) n += a[k]; a[0] = n;", False),
+        ("__syncthreads();", True),
+        ("a[0] = __shfl_sync(0xffffffffu, 3, 0);", True),
+        ("a[0] = __any_sync(0xffffffffu, threadIdx.x == 3);", True),
+        ("a[0] = __syncthreads_count(1);", True),
+        ("a[0] = __any_sync(0xffffffffu, a[1]) + __syncthreads_count(a[2]);", True),
+        ("a[0] = __match_any_sync(0xffffffffu, 3);", True),
+    ],
+)
+def test_threads_are_switched_where_they_wait_for_each_other(body: str, waits: bool) -> None:
+    text = f"__global__ void f(penstock::array<int> a) {{ {body} }}"
+    library = host_compiler.compile_for_host(Source(text, "f", "kernel.cu"), find_kernel(text, None))
+    entry = (ctypes.c_void_p * 2).in_dll(ctypes.CDLL(str(library)), "penstock_entry")  # host_entry.hpp
+    assert ctypes.CFUNCTYPE(ctypes.c_bool)(entry[1] or 0)() == waits
 
 
 def test_a_forked_process_has_kernels_of_its_own(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ inline u32 lanes_of_warp() {
 
 inline u32 lanes_named(u32 lanes = 0xffffffffu) { return lanes; }
 
-/// Instantiated by the kernels that use it: that is how the library knows.
+/// Instantiated by the kernels that use it: that is how the library knows. So only templates may call it here.
 template <u32 Kind>
 struct barrier {
   static inline bool is_used = has_barriers = true;  // set when the library is loaded
@@ -127,28 +127,29 @@ inline T shuffle_up(u32 lanes, T value, unsigned by, int width = 32) {
   return exchange(lanes, value, lane >= first + by ? lane - by : lane);
 }
 
+template <u32 Kind = of_warp>
 inline u32 vote(u32 lanes, bool yes) {
   u64* const slots = the_thread->exchanged;
   slots[lane_in_warp()] = yes;
-  barrier<of_warp>::wait(lanes);
+  barrier<Kind>::wait(lanes);
   u32 all = 0;
   for (u32 lane = 0; lane < 32; ++lane) all |= (lanes >> lane & 1) != 0 && slots[lane] != 0 ? 1u << lane : 0;
-  barrier<of_warp>::wait(lanes);
+  barrier<Kind>::wait(lanes);
   slots[lane_in_warp()] = 0;
   return all;
 }
 
 /// How many threads of the block say yes. Collective: all that have not ended.
-template <class T>
-inline int vote_of_block(T const& yes) {
+template <u32 Kind = of_block>
+inline int vote_of_block(bool yes) {
   u64* const slots = the_thread->exchanged - thread_in_block() / 32 * 32;
   u64& own = slots[thread_in_block()];
-  own = static_cast<bool>(yes);
-  barrier<of_block>::wait(0);
+  own = yes;
+  barrier<Kind>::wait(0);
   host_thread const& t = *the_thread;
   int all = 0;
   for (u32 k = 0; k < t.block_size.x * t.block_size.y * t.block_size.z; ++k) all += slots[k] != 0;
-  barrier<of_block>::wait(0);
+  barrier<Kind>::wait(0);
   own = 0;
   return all;
 }
