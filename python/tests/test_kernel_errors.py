@@ -291,6 +291,8 @@ def test_a_reference_is_refused_in_its_line(text: str) -> None:
         ({"grid": (2**31 - 1, 2, 65536)}, "a grid of 2147483647 x 2 x 65536 blocks: it has up to"),
         ({"threads": 2**39}, "a grid of 2147483648 x 1 x 1 blocks"),
         ({"block": (2**31 - 1, 2**31 - 1, 4)}, "a block has 1 to 1024 threads"),
+        ({"block": (1, 1, 65)}, "a block has 1 to 1024 threads, up to 64 of them along z"),
+        ({"threads": 2**40}, "threads 1099511627776: give a whole number from 1 to 1099511627775"),
         ({"grid": 1, "shared": 2**31 - 1}, "2147483647 bytes of shared memory: a block has up to"),
     ],
 )

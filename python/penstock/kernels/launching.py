@@ -35,6 +35,8 @@ _Extent = tuple[int, int, int]
 
 _BLOCK = 256  # threads
 _MOST_BLOCK = 1024
+_MOST_BLOCK_Z = 64
+_MOST_THREADS = 2**40 - 1
 _HOST_BLOCKS_PER_THREAD = 4
 _KEPT_SHAPES = 64
 _POLL_SECONDS = 0.0002
@@ -306,9 +308,11 @@ class Kernel:
         return made
 
     def _new_shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
-        if block is not None and math.prod(_extent(block, "block")) > _MOST_BLOCK:
+        size = _extent(_BLOCK if block is None else block, "block")
+        if math.prod(size) > _MOST_BLOCK or size[2] > _MOST_BLOCK_Z:
             raise ValueError(
-                f"kernel {self.name}: block {shown(block)}: a block has 1 to {_MOST_BLOCK} threads"
+                f"kernel {self.name}: block {shown(block)}: a block has 1 to {_MOST_BLOCK} threads, up to "
+                f"{_MOST_BLOCK_Z} of them along z"
             )
         if whole_number(shared) is None or not 0 <= shared < 2**31:
             raise ValueError(f"kernel {self.name}: shared {shown(shared)}: give bytes, as a whole number")
@@ -316,13 +320,14 @@ class Kernel:
             if grid is not None:
                 raise ValueError(f"kernel {self.name}: threads and grid: give one of them")
             wanted = whole_number(threads)
-            if wanted is None or not 0 < wanted < 2**40:
+            if wanted is None or not 0 < wanted <= _MOST_THREADS:
                 raise ValueError(
-                    f"kernel {self.name}: threads {shown(threads)}: give a positive whole number"
+                    f"kernel {self.name}: threads {shown(threads)}: give a whole number from 1 to "
+                    f"{_MOST_THREADS}"
                 )
-            size = _extent(min(wanted, _BLOCK) if block is None else block, "block")
+            if block is None:
+                size = (min(wanted, _BLOCK), 1, 1)
             return size, (-(-wanted // math.prod(size)), 1, 1)
-        size = _extent(_BLOCK if block is None else block, "block")
         if grid is not None:
             return size, _extent(grid, "grid")
         facts = self._native.facts(math.prod(size), shared)
@@ -351,7 +356,7 @@ def _extent(given: Any, what: str) -> _Extent:
     numbers = given if isinstance(given, (tuple, list)) else (given,)
     whole = [whole_number(number) for number in numbers]
     if not 1 <= len(whole) <= 3 or any(number is None or not 0 < number < 2**31 for number in whole):
-        raise ValueError(f"{what} {shown(given)}: give one to three positive whole numbers")
+        raise ValueError(f"{what} {shown(given)}: give one to three whole numbers from 1 to 2147483647")
     x, y, z = (*(int(number or 1) for number in whole), 1, 1)[:3]
     return x, y, z
 
