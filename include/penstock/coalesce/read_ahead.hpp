@@ -16,7 +16,7 @@
 // - readers that jump about ask for little: a cache that holds nine tenths of the data holds 16 neighbours of a line one time
 //   in five, and then few of those that would be asked for are missing.
 //
-// A warp looks at 32 blocks at once: of a long window at every fifth, or tenth and so on, and at others from the next block.
+// A warp looks at 32 blocks at once: of a long window at every 16th, or 32nd and so on, and at others from the next block.
 // A lone thread looks at one after the other, so it does at the first of four blocks only.
 #pragma once
 
@@ -63,9 +63,10 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   const u64 under_way = from_leader(g, is_leader(g) ? device_ref<u32>(in_flight).load(relaxed) : 0);
   const u32 blocks = cache.reads_ahead / block;
-  const u32 near = blocks < near_blocks ? blocks : near_blocks, far = blocks < 32 - near ? blocks : 32 - near;
-  const u32 looks = near + (under_way > cache.prefetch_limit / 2 ? 0 : far), asks = near * block;
-  const u64 apart = u64{blocks / far} * block;
+  const u32 near = blocks < near_blocks ? blocks : near_blocks, pieces = blocks / near;
+  const u32 far = pieces < 32 - near ? pieces : 32 - near, asks = near * block;
+  const u32 looks = near + (under_way > cache.prefetch_limit / 2 ? 0 : far);
+  const u64 apart = u64{pieces / far} * asks;
   u32 asked = 0;
   for (u32 k = 0; k < looks && asked < 2; k += size(g)) {
     const u32 look = k + index_in(g);
