@@ -21,6 +21,7 @@ select trips.word, area from 'trips.parquet' join 'Zones.csv' on trips.zone = zo
 select z.area from 'Zones.csv' z where zone in (select zone from 'trips.parquet') order by 1;
 select a.id from 'trips.parquet' a join 'trips.parquet' b on a.id = b.zone order by 1;
 select trips.id, rank() over (order by zone) from 'trips.parquet' order by 1;
+select late.b from 'late.2024.csv' order by late.b;
 select trips.id, z.zone from 'trips.parquet' full join 'Zones.csv' z on trips.zone = z.zone order by 1, 2;
 with t as (select * from 'trips.parquet') select count(*) from t
 """.strip().split(";\n")
@@ -35,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     trips = {"id": [1, 2, 3, 4], "zone": [1, 1, 2, 7], "word": ["a", "b", None, "a"]}
     pq.write_table(pa.table(trips), "trips.parquet")
     Path("Zones.csv").write_text("zone,area\n1,10\n2,20\n3,30\n")
+    Path("late.2024.csv").write_text("a,b\n1,2\n3,1\n")
     return tmp_path
 
 
@@ -98,6 +100,8 @@ def test_names_that_are_given_come_first() -> None:
         ("'notes.txt'", r"open notes\.txt: its name ends in '\.txt'"),
         ("trips.parquet", r"trips\.parquet: the name of a table has one part, and a file stands in quotes"),
         ("read_parquet('trips.parquet')", r"write a file in quotes, FROM"),
+        (f"'{'x' * 300}.csv'", r"open x*\.csv: there is no such file"),
+        (f"'{'x' * 300}'", r"no table .*x{300}.*: given are none"),
         ("trips", r"no table 'trips': given are none; write a file in quotes"),
     ],
 )

@@ -82,6 +82,24 @@ def test_queries_are_answered_as_from_files(
         ]
 
 
+def test_statements_name_what_is_on_a_volume(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    members = made(Path())
+    os.rename(members[0], "member")  # noqa: PTH104
+    name = imported(["member", *members[1:]], folder)
+    for each in (name, f"volume:trips@{','.join([*members[1:], 'member'])}"):
+        assert sql(f"SELECT COUNT(trips.zone) FROM '{each}'").item() == ROWS
+    native.volume_import(["member", *members[1:]], "table", str(folder / "table.json"))  # nobody has it open
+    assert cli.main(["sql", "SELECT MAX(trips.miles) FROM trips", name, "--executor", "cpu"]) == 0
+    assert "1 row in" in capsys.readouterr().out
+    Path("out.csv").symlink_to(members[1])
+    for statement, sources in ((f"SELECT * FROM '{name}'", []), ("SELECT * FROM trips", [name])):
+        assert cli.main(["sql", statement, *sources, "-o", "out.csv"]) == cli.REFUSED
+        assert "it is the input volume:trips@" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("executor", DEVICES)
 def test_explain_says_what_it_says_of_files(executor: Any, tmp_path: Path, folder: Path) -> None:
     name = imported(made(tmp_path), folder)

@@ -28,8 +28,9 @@ def names_refused() -> Iterator[None]:
 
 
 def refuse_inputs(option: str, path: Path | None, inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Raises ValueError where `path` is one of `inputs`, also by a link. None is no path."""
-    if path is not None and (found := next((each for each in inputs if _same(path, each)), None)):
+    """Raises ValueError where `path` is one of `inputs`, or a member of a volume that one is on, also by a
+    link. None is no path."""
+    if path is not None and (found := next((each for each in inputs if _is_read(path, each)), None)):
         raise ValueError(f"{option} {path}: it is the input {os.fspath(found)}: name another file")
 
 
@@ -69,6 +70,11 @@ def _names_file(description: Path) -> str:
         return str(json.loads(description.read_text())["names"])
     except (OSError, ValueError, KeyError, TypeError):
         return "names.txt"
+
+
+def _is_read(path: Path, each: str | os.PathLike[str]) -> bool:
+    name = os.fspath(each)
+    return any(_same(path, file) for file in (members_of(name) if is_volume(name) else [name]))
 
 
 def _same(path: Path, other: str | os.PathLike[str]) -> bool:

@@ -22,6 +22,7 @@ from penstock.columns import Result, Table, TableOptions, open_table
 from penstock.columns.statements import prepared
 from penstock.report.whole_files import written_whole
 from penstock.sizes import format_seconds
+from penstock.volume.names import entry_of, is_volume
 
 SHOWN = 40
 """Rows."""
@@ -70,7 +71,8 @@ def sql_command(
     **options: Any,
 ) -> None:
     """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes;
-    the statement calls it NAME, or by its file's name without the ending. It may name files itself, too.
+    the statement calls it NAME, or by its file's name without the ending, or by its name on a volume. It may
+    name files itself, too.
 
     \b
     penstock sql "SELECT zone, avg(total) FROM trips GROUP BY zone" trips.parquet
@@ -81,7 +83,7 @@ def sql_command(
     for each in sources:
         name, equals, path = each.partition("=")
         if not equals:
-            name, path = Path(each).stem, each
+            name, path = entry_of(each) if is_volume(each) else Path(each).stem, each
         if name in paths:
             raise click.BadParameter(
                 f"'{name}': two tables have this name: say NAME=FILE", param_hint="SOURCE"

@@ -37,13 +37,13 @@ def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
         if is_volume(os.fspath(source)):
             return open_stored(os.fspath(source))
         path = Path(os.fspath(source))
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112, Path.is_dir raises for a name that is too long
             if is_folder(path):
                 return open_folder(path)
             raise ValueError(
                 f"open {path}: there is no table in this folder: name a file, or convert one to it"
             )
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113, likewise
             raise ValueError(f"open {path}: there is no such file")
         return _of_file(path, options)
     if isinstance(source, Result):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
@@ -43,6 +44,7 @@ from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.statement_tables import Source, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, open_table
+from penstock.volume.names import entry_of, is_volume
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
@@ -70,6 +72,7 @@ def sql(statement: str, /, **tables: Any) -> Result:
     Args:
         statement: In DuckDB's dialect. A table in quotes that no name stands for is a file or folder, as in
             FROM 'trips.parquet'; its columns are called trips.zone. It is closed when the statement has run.
+            So is what lies on a volume, FROM 'volume:trips@a.img,b.img'.
         **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes.
 
     Returns:
@@ -354,7 +357,7 @@ class _Planner:
 
     def _table(self, node: Node) -> tuple[str, Table]:
         path = self._path(node)
-        name = (node.alias or (path.stem if path else node.name)).lower()
+        name = (node.alias or (node.name if path is None else _name_of(path))).lower()
         if node.args.get("db"):
             refuse(node, "the name of a table has one part, and a file stands in quotes")
         is_values = kind_of(node) == "Values"
@@ -368,7 +371,7 @@ class _Planner:
         if columns:
             refuse(node, "COLUMNS is not covered here")
         if path is not None:
-            return name, self.shared.table(node.name, node.name)
+            return name, self.shared.table(path, path)
         key = node.name.lower()
         if kind_of(node) != "Table" or key not in self.tables:
             known = ", ".join(self.tables) or "none"
@@ -379,12 +382,13 @@ class _Planner:
         given = self.tables[key]
         return name, given if isinstance(given, Table) else self.shared.table(id(given), given)
 
-    def _path(self, node: Node) -> Path | None:
-        """Of a table that is a file or folder."""
+    def _path(self, node: Node) -> str | None:
+        """Of a table that is a file or folder, or lies on a volume."""
         if kind_of(node) != "Table" or not node.this.args.get("quoted") or node.name.lower() in self.tables:
             return None
-        path = Path(node.name)
-        return path if path.suffix or path.exists() else None
+        path: str = node.name
+        is_path = is_volume(path) or Path(path).suffix or os.path.exists(path)  # noqa: PTH110, of any length
+        return path if is_path else None
 
     @staticmethod
     def _renamed(node: Node) -> list[str]:
@@ -394,6 +398,11 @@ class _Planner:
             return []
         check_parts(alias, {"this", "columns"})
         return [each.name for each in alias.args.get("columns") or ()]
+
+
+def _name_of(path: str) -> str:
+    """What its columns are called by where it has no alias, as in DuckDB."""
+    return entry_of(path) if is_volume(path) else Path(path).name.lstrip(".").partition(".")[0]
 
 
 def _called(node: Node, result: Result, names: list[str]) -> Result:

@@ -18,6 +18,10 @@ def is_volume(name: str) -> bool:
     return name.startswith(VOLUME)
 
 
+def entry_of(name: str) -> str:
+    return name.removeprefix(VOLUME).partition("@")[0].partition("/")[0]
+
+
 def members_of(name: str) -> list[str]:
     return name.partition("@")[2].split(",")
 
