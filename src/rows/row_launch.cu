@@ -41,6 +41,8 @@ class memory_pool {
   }
 
   explicit memory_pool(int gpu) {
+    const gpu_scope here(gpu);  // else the runtime makes a context on GPU 0
+    const outside_of_capture allowed;
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
@@ -51,11 +53,17 @@ class memory_pool {
   }
   memory_pool(memory_pool const&) = delete;
   memory_pool& operator=(memory_pool const&) = delete;
-  ~memory_pool() { cudaMemPoolDestroy(pool_); }
+  ~memory_pool() {
+    const outside_of_capture allowed;
+    cudaMemPoolDestroy(pool_);
+  }
 
   cudaMemPool_t get() const { return pool_; }
   /// What no one has now goes back to the GPU.
-  void trim() const { cudaMemPoolTrimTo(pool_, 0); }
+  void trim() const {
+    const outside_of_capture allowed;
+    cudaMemPoolTrimTo(pool_, 0);
+  }
 
  private:
   cudaMemPool_t pool_ = nullptr;
@@ -139,7 +147,6 @@ class cuda_row_device final : public row_device {
     if (listed_ != nullptr) cudaEventDestroy(listed_);
     if (beside_ != nullptr) cudaStreamDestroy(beside_);
     for (cudaEvent_t const each : free_events_) cudaEventDestroy(each);
-    const outside_of_capture allowed;
     pool_->trim();
   }
 
