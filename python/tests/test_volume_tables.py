@@ -100,6 +100,23 @@ def test_statements_name_what_is_on_a_volume(
         assert "it is the input volume:trips@" in capsys.readouterr().err
 
 
+def test_members_are_those_of_the_folder_in_which_a_table_was_opened(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    members = made(Path())
+    values = put(members, "values", np.arange(9), Path())
+    with (
+        open_table(imported(members, folder), executor="cpu") as table,
+        open_table({"v": values, "w": values}, executor="cpu") as arrays,
+    ):
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert table.filter(col("miles") >= 0).agg(n=count()).collect().item() == ROWS
+        assert arrays.agg(col("w").sum()).collect().item() == 36
+    assert (table.placement, arrays.placement) == ("storage", "storage")
+
+
 @pytest.mark.parametrize("executor", DEVICES)
 def test_explain_says_what_it_says_of_files(executor: Any, tmp_path: Path, folder: Path) -> None:
     name = imported(made(tmp_path), folder)

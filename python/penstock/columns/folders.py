@@ -18,7 +18,7 @@ from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.packing import MAX_BITS, ColumnWriter, packed_bytes
 from penstock.columns.types import ColumnType
 from penstock.errors import Error
-from penstock.volume.names import file_in, open_files
+from penstock.volume.names import absolute, file_in, open_files
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,8 +63,9 @@ def open_stored(name: str) -> TableLayout:
         ValueError: It is damaged, or none, with what to do.
         penstock.Error: The volume cannot be read.
     """
+    whole = absolute(name)
     with naming("open", name):
-        files = open_files(name)
+        files = open_files(whole)
         if FACTS not in files:
             raise ValueError("it is no table: write one with penstock.columns.convert, and import that")
 
@@ -75,10 +76,10 @@ def open_stored(name: str) -> TableLayout:
 
     def path(file: str) -> str:
         found(file)
-        return file_in(name, file)
+        return file_in(whole, file)
 
     layout = _opened(name, Files(lambda file: found(file).read(0, found(file).size).decode(), path))
-    layout.stored = {file_in(name, file): stored for file, stored in files.items()}
+    layout.stored = {file_in(whole, file): stored for file, stored in files.items()}
     return layout
 
 

@@ -24,7 +24,7 @@ from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
 from penstock.errors import Error
 from penstock.sizes import parse_size
-from penstock.volume.names import is_volume, open_file
+from penstock.volume.names import absolute, is_volume, open_file
 
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
@@ -271,6 +271,8 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
     columns, rows = [], set()
     for name, given in source.items():
         path = os.fspath(given)
+        if is_volume(path):
+            path = absolute(path)
         place = find(path)
         dtype = place.dtype.numpy
         if len(place.shape) != 1 or dtype.kind not in kinds or (dtype.itemsize == 2 and dtype.kind == "f"):
@@ -285,5 +287,6 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
         rows.add(place.shape[0])
     if len(rows) > 1:
         raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
-    stored = {path: open_file(path) for path in map(os.fspath, source.values()) if is_volume(path)}
+    paths = {piece.path for column in columns for piece in column.pieces}
+    stored = {path: open_file(path) for path in paths if is_volume(path)}
     return TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored)

@@ -69,7 +69,10 @@ class Table:
         self.layout = layout
         self.line_aware = True
         self.zone_maps = bool(options["zone_maps"])
-        self._options = dict(options)
+        placement = str(options["placement"])
+        if placement == "auto":
+            placement = "storage" if layout.stored else "host"
+        self._options = {**options, "placement": placement}
         self._numbers = {column.name: k for k, column in enumerate(layout.columns)}
         self._native: ColumnTable | None = None
         self.compiler: QueryCompiler | None = None
@@ -108,10 +111,7 @@ class Table:
 
     @property
     def placement(self) -> str:
-        place = str(self._options["placement"])
-        if place == "auto":
-            return "storage" if self.layout.stored else "host"
-        return place
+        return str(self._options["placement"])
 
     @property
     def line_bytes(self) -> int:
@@ -125,7 +125,7 @@ class Table:
             if self._closed:
                 raise ValueError(f"query {self.name}: the table is closed: open it again")
             if self._native is None:
-                options = {**self._options, "placement": self.placement}
+                options = dict(self._options)
                 for name in ("columns", "compiled", "memory", "progress", "zone_maps"):
                     options.pop(name)
                 whole = self.placement not in ("hbm", "pinned")
