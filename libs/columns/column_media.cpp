@@ -26,9 +26,9 @@ void check_extent(extent const& where) {
 
 void check_placement(extent const& where, media::media_options const& options) {
   if (where.stored == nullptr || (options.placement == "storage" && options.media == "file")) return;
+  const std::string chosen = options.media == "file" ? "placement " + options.placement : "media " + options.media;
   throw_bad_input("open", where.path,
-                  "media " + options.media + " at placement " + options.placement +
-                      ": a table on a volume is read where it lies, through a cache: choose placement storage, or export it");
+                  chosen + ": a table on a volume is read where it lies, through a cache: leave it out, or export the table");
 }
 
 /// What messages call it, whichever of its files they are about.

@@ -200,9 +200,13 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(tmp_path: Path, folder
         assert len(str(raised.value).splitlines()) == 1
     with pytest.raises(FileNotFoundError, match=r"^open volume:trips@.*: No such file or directory"):
         open_table(f"volume:trips@{members[0]},{tmp_path / 'none'}")
-    refused: list[dict[str, Any]] = [{"placement": "host"}, {"placement": "hbm"}, {"media": "p5800x"}]
-    for options in refused:
-        with pytest.raises(ValueError, match="through a cache: choose placement storage, or export it"):
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("placement host", {"placement": "host"}),
+        ("placement hbm", {"placement": "hbm"}),
+        ("media p5800x", {"media": "p5800x", "placement": "storage"}),
+    ]
+    for chosen, options in refused:
+        with pytest.raises(ValueError, match=f": {chosen}: .* through a cache: leave it out, or export"):
             open_table(name, executor="cpu", **options).filter(col("miles") > 1).collect()
     with pytest.raises(ValueError, match="stripes of 16384 bytes"):
         open_table(name, executor="cpu", line=32768).filter(col("miles") > 1).collect()
