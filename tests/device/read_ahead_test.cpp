@@ -4,6 +4,8 @@
 #include "support/faulty_cache.hpp"
 #include "support/run_everywhere.hpp"
 
+#include <algorithm>
+
 namespace penstock::test {
 namespace {
 
@@ -138,6 +140,28 @@ TEST_P(read_ahead_test, far_blocks_take_no_more_than_half_of_what_may_be_in_flig
   add(-others);
   for (u64 line = 65; line <= 96; ++line) read(line);
   EXPECT_EQ(128u, stats().prefetches);
+}
+
+// Four of 8 KiB are a block of 32 KiB, and one of 32 or of 64 KiB is one.
+TEST_P(read_ahead_test, long_lines_are_in_blocks_of_fewer) {
+  for (const u64 bytes : {8192u, 32768u, 65536u}) {
+    const u64 block = std::max<u64>(1, 32768 / bytes), count = 160, words = bytes / 8;
+    stamped_media media(count * bytes);
+    model_controller model(shuffled());
+    model.add_namespace(media.bytes());
+    cache_shape shape{.frames = 2 * count, .line_bytes = bytes, .media_bytes = media.bytes().size(), .depth = 512};
+    shape.read_ahead_bytes = 16 * bytes;
+    cache_fixture fixture(*on_, model, 1, with_directory(shape, GetParam()));
+    const array_view<u64> numbers = fixture.words();
+    const auto read = [&](u64 line) { EXPECT_EQ(stamp(line * words), numbers[line * words]) << line << " of " << bytes; };
+    for (u64 line = 0; line < 16; ++line) read(line);
+    EXPECT_EQ(0u, fixture.cache().stats(0).prefetches);
+    read(16);
+    EXPECT_EQ(block == 4 ? 16u : 8u, fixture.cache().stats(0).prefetches) << bytes;
+    for (u64 line = 17; line < count; ++line) read(line);
+    EXPECT_EQ(count, fixture.cache().stats(0).fills) << bytes;
+    EXPECT_EQ(16 + block, fixture.cache().stats(0).misses) << bytes;
+  }
 }
 
 // Two datasets in one cache, the first of which ends within a block.

@@ -7,7 +7,7 @@
 // of which the first line is missing, and from the next such. So
 //
 // - many groups that read along together fill the window together, whichever of them is first; those that are ahead of the
-//   others ask for nothing, for the block before has gaps yet, and those that are behind close what is open beyond them;
+//   others ask for nothing, for the lines before have gaps yet, and those that are behind close what is open beyond them;
 // - the window stays full while they go on: one block is begun, more may be asked for;
 // - hundreds of readers, each with a part of its own, share what may be in flight: what each needs next comes before what
 //   others need later;
@@ -16,8 +16,8 @@
 // - readers that jump about ask for little: a cache that holds nine tenths of the data holds 16 neighbours of a line one time
 //   in five, and then few of those that would be asked for are missing.
 //
-// A warp looks at 32 blocks at once: of a long window at every 16th, or 32nd and so on, and at others from the next block.
-// A lone thread looks at one after the other, so it does at the first of four blocks only.
+// A warp looks at 32 blocks at once: the next four, and 28 evenly over a long window, which are others from the next block. A
+// lone thread looks at one after the other, so it does at the first of four blocks only.
 #pragma once
 
 #include "penstock/coalesce/prefetch_line.hpp"
