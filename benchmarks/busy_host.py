@@ -23,8 +23,10 @@ def busy_host(processes: int | None = None, seconds: float = 600) -> Iterator[No
     than `seconds` or than this process lives."""
     command = [sys.executable, "-c", LOAD, str(os.getpid()), str(seconds)]
     count = len(os.sched_getaffinity(0)) if processes is None else processes
-    loads = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(count)]
+    loads: list[subprocess.Popen[bytes]] = []
     try:
+        for _ in range(count):
+            loads.append(subprocess.Popen(command, stdout=subprocess.PIPE))
         for load in loads:
             if load.stdout is None or not load.stdout.readline():
                 raise SystemExit(f"busy host: a load ended with {load.wait()} before it began")
