@@ -198,6 +198,9 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(tmp_path: Path, folder
             open_table(wrong)
         assert str(raised.value).startswith(f"open {wrong}: ")
         assert len(str(raised.value).splitlines()) == 1
+    absent = f"volume:none@{members[0]}"
+    with pytest.raises(ValueError, match=rf"^open {absent}: "):
+        open_table({"v": absent})
     with pytest.raises(FileNotFoundError, match=r"^open volume:trips@.*: No such file or directory"):
         open_table(f"volume:trips@{members[0]},{tmp_path / 'none'}")
     refused: list[tuple[str, dict[str, Any]]] = [

@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from penstock.arrays.messages import naming
 from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.folders import is_folder, open_folder, open_stored
@@ -273,7 +274,8 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
         path = os.fspath(given)
         if is_volume(path):
             path = absolute(path)
-        place = find(path)
+        with naming("open", os.fspath(given), path):
+            place = find(path)
         dtype = place.dtype.numpy
         if len(place.shape) != 1 or dtype.kind not in kinds or (dtype.itemsize == 2 and dtype.kind == "f"):
             raise ValueError(
