@@ -43,6 +43,11 @@ class Printing:
     kept: dict[int, tuple[Table, Join]] = field(default_factory=dict)
     """By the table, which is kept so that no other has its id."""
 
+    def forget(self) -> None:
+        """Lets go of the texts in executors' memory; another run takes them there again."""
+        for _, join in self.kept.values():
+            join.forget()
+
 
 def printed(graph: Graph, of: Expr, how: Printing) -> Typed:
     """The texts of an expression's values.

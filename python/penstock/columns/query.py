@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from penstock.columns.assembling import Program, assemble
 from penstock.columns.best import best_rows
 from penstock.columns.expressions import (
+    Call,
     Column,
     Expr,
     aggregates_of,
@@ -62,22 +63,28 @@ class Query:
         return found
 
     def forget(self) -> None:
-        """Lets go of the rows of tables that are joined; another run reads them again."""
+        """Lets go of the rows of tables that are joined, and of texts; another run reads them again."""
         for join in self.joins:
             join.forget()
+        for call in self._printed():
+            call.extra.forget()
 
     @property
     def is_lasting(self) -> bool:
         """Whether it has nothing that was found in tables but what lies in `made` and its joins."""
+        return next(self._printed(), None) is None and all(join.is_lasting for join in self.joins)
+
+    def _printed(self) -> Iterator[Call]:
+        """The calls that make texts of values."""
         given = (
             *self.results(),
             *self.keys,
             *(self.aggregates or ()),
             *_some(self.condition),
             *_some(self.having),
+            *(key for join in self.joins for key in join.keys),
         )
-        calls = (call for each in given for call in calls_of(each))
-        return all(call.name != "printed" for call in calls) and all(join.is_lasting for join in self.joins)
+        return (call for each in given for call in calls_of(each) if call.name == "printed")
 
     def join(
         self,
