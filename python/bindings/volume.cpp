@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace penstock::volumes {
 namespace {
@@ -168,22 +169,41 @@ nb::dict verify_all(name_list const& names, nb::object const& progress) {
   return d;
 }
 
-/// Opens a volume by the name of something on it. Returns the files of that entry by their names in its folder (of one file: by
-/// an empty name), or the one that is named.
-nb::dict open_entry(std::string const& name) {
-  const auto look = [&] {
-    nb::gil_scoped_release const released;
-    const volume_name parts = parse_volume_name(name);
-    entry_files files = files_of(open_shared(parts), parts.entry);
-    if (parts.file.empty()) return files;
-    const auto found = files.find(parts.file);
-    if (found == files.end())
-      throw_bad_input("open", name, parts.entry + " has no file " + parts.file + ": name one of its files");
-    return entry_files{{"", found->second}};
-  };
+/// The files of the entry that is named by their names in its folder (of one file: by an empty name), or the one that is named.
+entry_files named_files(std::shared_ptr<shared_volume> const& from, volume_name const& parts, std::string const& name) {
+  entry_files files = files_of(from, parts.entry);
+  if (parts.file.empty()) return files;
+  const auto found = files.find(parts.file);
+  if (found == files.end()) {
+    throw_bad_input("open", name, parts.entry + " has no file " + parts.file + ": name one of its files");
+  }
+  return {{"", found->second}};
+}
+
+nb::dict dict_of(entry_files const& files) {
   nb::dict d;
-  for (auto const& [file, stored] : look()) d[file.c_str()] = std::const_pointer_cast<volume_file>(stored);
+  for (auto const& [file, stored] : files) d[file.c_str()] = std::const_pointer_cast<volume_file>(stored);
   return d;
+}
+
+/// Of names of what is on volumes named_files, each volume opened once: a drive is driven by one.
+nb::list open_entries(name_list const& names) {
+  std::vector<entry_files> all;
+  {
+    nb::gil_scoped_release const released;
+    std::map<name_list, std::shared_ptr<shared_volume>> volumes;
+    for (std::string const& name : names) {
+      const volume_name parts = parse_volume_name(name);
+      name_list members = parts.members;
+      std::ranges::sort(members);
+      std::shared_ptr<shared_volume>& from = volumes[members];
+      if (from == nullptr) from = open_shared(parts);
+      all.push_back(named_files(from, parts, name));
+    }
+  }
+  nb::list list;
+  for (entry_files const& each : all) list.append(dict_of(each));
+  return list;
 }
 
 nb::bytes bytes_of(volume_file const& file, u64 offset, u64 bytes) {
@@ -220,7 +240,7 @@ void bind_volume(nb::module_& m) {
       .def_prop_ro("identity", &identity_of)
       .def_prop_ro("members", &members_of)
       .def("read", &bytes_of, "offset"_a, "bytes"_a);
-  m.def("volume_open", &open_entry, "name"_a);
+  m.def("volume_open", &open_entries, "names"_a);
   m.def("volume_absolute", [](std::string const& name) { return to_text(absolute(parse_volume_name(name))); }, "name"_a);
   m.def("volume_probe", &probe_all, "members"_a);
   m.def("volume_create", &create, "members"_a, "layout"_a, "stripe_bytes"_a, "file_bytes"_a, "overwrite_unknown"_a,

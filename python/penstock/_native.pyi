@@ -480,7 +480,6 @@ def nvme_write(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> _NvmeCopied: ...
 
-# Members as a user names them. Files that are not there are made, of `file_bytes`, unless that is 0.
 class VolumeFile:
     """A file on a volume that is open as long as this is."""
 
@@ -490,9 +489,12 @@ class VolumeFile:
     members: list[str]
     def read(self, offset: int, bytes: int) -> bytes: ...
 
-# The files of an entry by their names in its folder, of one file by an empty name.
-def volume_open(name: str) -> dict[str, VolumeFile]: ...
+# Of each name the files of the entry by their names in its folder, of one file by an empty name. A volume is
+# opened once for all.
+def volume_open(names: list[str]) -> list[dict[str, VolumeFile]]: ...
 def volume_absolute(name: str) -> str: ...
+
+# Members as a user names them. Files that are not there are made, of `file_bytes`, unless that is 0.
 def volume_probe(members: list[str]) -> list[_VolumeProbed]: ...
 def volume_create(
     members: list[str],

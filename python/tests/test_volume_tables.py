@@ -175,6 +175,16 @@ def test_columns_are_arrays_and_arrays_columns(executor: Any, tmp_path: Path, fo
         open_table(imported(members, tmp_path / "packed", "packed"), executor=executor).array("n")
 
 
+def test_columns_of_one_volume_share_it(tmp_path: Path) -> None:
+    members = made(tmp_path)
+    names = [put(members, each, np.arange(50) + k, tmp_path) for k, each in enumerate("ab")]
+    names[1] = f"volume:b@{','.join(members)}"  # in another order
+    with open_table({"a": names[0], "b": names[1]}, executor="cpu") as table:
+        opened = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+        assert [opened.count(os.path.realpath(each)) for each in members] == [1] * len(members)
+        assert table.agg(col("a").sum(), col("b").sum()).collect().rows() == [(1225, 1275)]
+
+
 def test_tables_come_back_as_folders(
     tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
 from penstock.errors import Error
 from penstock.sizes import parse_size
-from penstock.volume.names import absolute, is_volume, open_file
+from penstock.volume.names import absolute, is_volume, open_each
 
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
@@ -290,5 +290,6 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
     if len(rows) > 1:
         raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
     paths = {piece.path for column in columns for piece in column.pieces}
-    stored = {path: open_file(path) for path in paths if is_volume(path)}
+    on_volumes = [path for path in paths if is_volume(path)]
+    stored = open_each(on_volumes) if on_volumes else {}
     return TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored)

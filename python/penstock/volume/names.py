@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,13 +47,24 @@ def open_files(name: str) -> dict[str, VolumeFile]:
     They keep the volume open, which nobody can change meanwhile. Raises ValueError for a name that the volume
     has not, and members that are not those of one volume; penstock.Error for what cannot be read.
     """
-    files: dict[str, VolumeFile] = load_native().volume_open(name)
+    files: dict[str, VolumeFile] = load_native().volume_open([name])[0]
     return files
 
 
 def open_file(name: str) -> VolumeFile:
     """One file. Raises as open_files, and ValueError for a folder."""
-    files = open_files(name)
+    return open_each([name])[name]
+
+
+def open_each(names: Sequence[str]) -> dict[str, VolumeFile]:
+    """Of files their names and them; those of one volume share it. Raises as open_file."""
+    return {
+        name: _only(name, files)
+        for name, files in zip(names, load_native().volume_open(list(names)), strict=True)
+    }
+
+
+def _only(name: str, files: dict[str, VolumeFile]) -> VolumeFile:
     if "" not in files:
         some = next(iter(files))
         raise ValueError(
