@@ -102,6 +102,7 @@ def test_statements_name_what_is_on_a_volume(
         gc.enable()
     assert cli.main(["sql", "SELECT MAX(trips.miles) FROM trips", name, "--executor", "cpu"]) == 0
     assert "1 row in" in capsys.readouterr().out
+    native.volume_import(["member", *members[1:]], "behind it", str(folder / "table.json"))
     Path("out.csv").symlink_to(members[1])
     for statement, sources in ((f"SELECT * FROM '{name}'", []), ("SELECT * FROM trips", [name])):
         assert cli.main(["sql", statement, *sources, "-o", "out.csv"]) == cli.REFUSED

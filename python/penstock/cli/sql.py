@@ -93,7 +93,9 @@ def sql_command(
     with progress_bar() as progress:
 
         def opened(source: Any) -> Table:
-            return open_table(source, progress=progress, **options)
+            table = open_table(source, progress=progress, **options)
+            click.get_current_context().call_on_close(table.close)
+            return table
 
         plan = prepared(statement, {name: opened(path) for name, path in paths.items()}, opened)
     refuse_inputs("-o", output, (table.name for table in plan.opened))
