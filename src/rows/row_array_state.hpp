@@ -94,7 +94,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   std::string stored_path;  ///< storage: of the file
   u64 stored_end = 0;       ///< where the rows end in it
   std::optional<file_volume> volume;
-  u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
+  u32 memory_space = 0;  ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
   std::optional<rows::kept_memory> kept;
