@@ -86,6 +86,17 @@ def test_threads_that_open_a_file_at_once_share_one_conversion(tmp_path: Path, c
         assert table.rows == 200_000
 
 
+def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.arange(5))
+    convert(pa.table({"a": range(7)}), tmp_path / "folder")
+    monkeypatch.chdir(tmp_path)
+    with open_table("folder") as folder, open_table({"a": "a.npy"}) as arrays:
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        assert folder.filter(col("a") > 2).agg(n=col("a").count()).collect().rows() == [(4,)]
+        assert arrays.agg(n=col("a").sum()).collect().rows() == [(10,)]
+
+
 def test_a_folder_that_appears_during_a_conversion_stays(tmp_path: Path) -> None:
     target = tmp_path / "folder"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.types import ColumnType
@@ -71,6 +73,13 @@ class ColumnPlace:
                 return int("".join(letter for letter in other if letter.isdigit()))
 
 
+def _folder_now() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:  # it is gone
+        return ""
+
+
 @dataclass
 class TableLayout:
     """A table in files."""
@@ -85,6 +94,8 @@ class TableLayout:
     """Kept as long as the table: what removes temporary files when it goes."""
     stored: dict[str, VolumeFile] = field(default_factory=dict)
     """Of pieces that lie on a volume the files, by their paths."""
+    folder: str = field(default_factory=_folder_now)
+    """To which paths are relative: files are opened by the first query, wherever the process is then."""
 
     @property
     def total(self) -> int:
@@ -122,10 +133,13 @@ class TableLayout:
                 (column.name, number, column.packed_bits, column.base & (1 << 64) - 1, pieces, column.divisor)
             )
         listed = [
-            (path, first, size, self.stored.get(path))
+            (self._where(path), first, size, self.stored.get(path))
             for ((path, first), size) in zip(extents, sizes, strict=True)
         ]
         return listed, list(self.rows), columns
+
+    def _where(self, path: str) -> str:
+        return path if path in self.stored else str(Path(self.folder, path))
 
 
 def check_names(names: Iterable[str], where: str) -> None:
