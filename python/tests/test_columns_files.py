@@ -272,6 +272,29 @@ def test_csv_with_long_rows_and_without_rows(tmp_path: Path) -> None:
         opened("")
 
 
+def test_empty_fields_of_csv_are_nulls_and_words_are_not(tmp_path: Path, sql_peer: Any) -> None:
+    late = "".join(f"{k},{k},t{k}\n" for k in range(20_000))
+    for k, text in enumerate(
+        [
+            'n,f,s\n1,1.5,x\n2,nan,\n,,""\n3,2,NULL\n4,3,NA\n5,4,nan\n',
+            "n,s\n1,NA\n2,null\n",
+            "s,n\nNULL,1\n,2\n",
+            f"n,f,s\n{late},nan,\n2.5,7,z\n",
+            "n\n1\n\n3\n\n",
+            "s\nx\n\n\ny\n",
+            "\n\nn\n1\n\n2\n",
+            "a,b\n1,2\n\n3,4\n\n",
+        ]
+    ):
+        path = tmp_path / f"{k}.csv"
+        path.write_text(text)
+        with open_table(path, executor="cpu", memory="1MiB") as table:
+            theirs = sql_peer.sql(
+                f"select * from read_csv('{path}', header = true, sample_size = -1)"
+            ).fetchall()
+            assert list(map(repr, table.collect().rows())) == list(map(repr, theirs)), text[:50]
+
+
 class Failing:
     """A stream that raises at its second batch."""
 

@@ -13,6 +13,8 @@ from penstock.columns.layout import check_names
 
 MAX_BLOCK = 1 << 30
 LEAST_BLOCK = 1 << 16
+NULLS = {"null_values": [""], "strings_can_be_null": True}
+"""An empty field is a null, of texts too, and no word is: as DuckDB has it."""
 
 
 @dataclass
@@ -23,6 +25,8 @@ class CsvForm:
     """Bytes that are parsed at once."""
     types: dict[str, Any] = field(default_factory=dict)
     """Of columns that have been looked at as a whole; others are inferred from the first block."""
+    one_column: bool = False
+    """An empty line is a row then, whose value is a null."""
 
 
 class ReadAgainError(Exception):
@@ -40,6 +44,9 @@ def open_csv(path: Path, form: CsvForm, one_thread: bool) -> tuple[Any, Iterator
 
     try:
         reader = _reader(path, form, form.types, one_thread)
+        if len(reader.schema) == 1 and not form.one_column:
+            form.one_column = True
+            reader = _reader(path, form, form.types, one_thread)
     except pa.ArrowInvalid as problem:
         _change(path, form, form.types, problem)
         raise ReadAgainError from None
@@ -83,10 +90,15 @@ def _reader(path: Path, form: CsvForm, types: dict[str, Any], one_thread: bool, 
     import pyarrow as pa
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ",", newlines_in_values=True)
-    convert = csv.ConvertOptions(column_types=types, **options)
+    parse = csv.ParseOptions(
+        delimiter="\t" if ".tsv" in path.suffixes else ",",
+        newlines_in_values=True,
+        ignore_empty_lines=not form.one_column,
+    )
+    convert = csv.ConvertOptions(column_types=types, **NULLS, **options)
+    skipped = _empty_lines_before_names(path) if form.one_column else 0
     while True:
-        read = csv.ReadOptions(use_threads=not one_thread, block_size=form.block)
+        read = csv.ReadOptions(use_threads=not one_thread, block_size=form.block, skip_rows=skipped)
         try:
             return csv.open_csv(path, read, parse, convert)
         except pa.ArrowInvalid as problem:
@@ -97,6 +109,14 @@ def _reader(path: Path, form: CsvForm, types: dict[str, Any], one_thread: bool, 
             if not line.strip() or len(line) == LEAST_BLOCK or b"\n" in line:
                 raise
             return csv.open_csv(io.BytesIO(line + b"\n"), read, parse, convert)  # a header alone
+
+
+def _empty_lines_before_names(path: Path) -> int:
+    import pyarrow as pa
+
+    with pa.input_stream(path) as file:
+        begin = bytes(file.read(LEAST_BLOCK))
+    return len(begin[: len(begin) - len(begin.lstrip(b"\r\n"))].splitlines())
 
 
 def _grown(form: CsvForm, problem: Exception) -> bool:
@@ -143,7 +163,8 @@ def _inferred(batch: Any) -> Any:
     csv.write_csv(batch, text)
     read = csv.ReadOptions(block_size=min(max(text.tell(), LEAST_BLOCK), MAX_BLOCK))
     text.seek(0)
-    return csv.read_csv(text, read, csv.ParseOptions(newlines_in_values=True)).schema
+    parse, convert = csv.ParseOptions(newlines_in_values=True), csv.ConvertOptions(**NULLS)
+    return csv.read_csv(text, read, parse, convert).schema
 
 
 def _is_text(kind: Any) -> bool:

@@ -29,6 +29,8 @@ from penstock.volume.names import absolute, is_volume, open_each
 
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
+RULES = 2
+"""Version of the rules of conversion: a file that was converted by others is converted again."""
 ON_HOST = (1, 3)
 """DLPack's devices in memory that the host reaches: CPU, CUDA host."""
 
@@ -75,7 +77,7 @@ def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
         if found is not None:
             return found
     facts = path.stat()
-    key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
+    key = f"{RULES}:{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
     kept = cache_root() / f"{path.stem[:64]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not is_folder(kept):
         if kept.exists() and not is_folder(kept):  # what another thread puts there is complete
