@@ -155,7 +155,7 @@ def test_bad_input_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert missing.value.errno == errno.ENOENT
     with pytest.raises(OSError, match="name the folder"):
         fs.grep("x", tmp_path / "file")
-    with pytest.raises(ValueError, match="folder ''"):
+    with pytest.raises(FileNotFoundError, match=r"^search '': it is no path"):
         fs.grep("x", "")
     with pytest.raises(ValueError, match="line"):
         fs.grep("x", tmp_path, line=100)

@@ -300,3 +300,11 @@ def test_a_member_that_is_cut_short_while_it_is_queried_is_named(
         os.truncate(members[1], 2**20)
         with pytest.raises(ValueError, match=r"^query volume:trips@.*m1.img has changed since it was opened"):
             by_zone(table).collect()
+
+
+def test_names_with_zero_bytes_are_refused(tmp_path: Path, folder: Path) -> None:
+    name = imported(made(tmp_path), folder)
+    np.save(tmp_path / "n.npy", np.arange(3))
+    for source in (f"{name}\0tail", {"n": f"{tmp_path}/n.npy\0tail"}):
+        with pytest.raises(ValueError, match=r"^open '.*: no path has a zero byte: take it out$"):
+            open_table(source)

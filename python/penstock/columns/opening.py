@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from penstock.arrays.layout import path_text
 from penstock.arrays.messages import naming
 from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
@@ -38,7 +39,7 @@ ON_HOST = (1, 3)
 def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
     if isinstance(source, (str, os.PathLike)):
         if is_volume(os.fspath(source)):
-            return open_stored(os.fspath(source))
+            return open_stored(path_text(source))
         path = Path(os.fspath(source))
         if os.path.isdir(path):  # noqa: PTH112, Path.is_dir raises for a name that is too long
             if is_folder(path):
@@ -273,7 +274,7 @@ def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
     kinds: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
     columns, rows = [], set()
     for name, given in source.items():
-        path = os.fspath(given)
+        path = path_text(given)
         if is_volume(path):
             path = absolute(path)
         with naming("open", os.fspath(given), path):

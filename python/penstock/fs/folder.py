@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, SupportsIndex, TypedDict
 
+from penstock.arrays.layout import path_text
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Few, Size, Switch, checked, show_options
@@ -350,7 +351,7 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
     given = checked(MountOptions, options)
     if given["max_files"] == 0:
         raise ValueError("max_files 0: give 1 or more")
-    path = os.fspath(root)
+    path = path_text(root, "mount")
     native = load_native().MountedFolder(
         path,
         given["writable"],

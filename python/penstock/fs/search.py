@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
 
+from penstock.arrays.layout import path_text
 from penstock.callbacks import Progress
 from penstock.graph.options import Executor
 from penstock.native import load_native
@@ -106,9 +107,7 @@ def grep(
     given = checked(GrepOptions, options)
     if not isinstance(pattern, str | bytes):
         raise TypeError(f"pattern {pattern!r}: give text or bytes")
-    root = os.fspath(folder)
-    if not root:
-        raise ValueError("folder '': name one")
+    root = path_text(folder, "search")
     answer = load_native().files_search(
         root,
         pattern.encode(errors="surrogateescape") if isinstance(pattern, str) else pattern,
