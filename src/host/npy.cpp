@@ -103,9 +103,10 @@ class header_parser {
     if (at_ < text_.size() && text_[at_] == '[')
       throw_bad_input("open", name_, "a structured dtype: save one plain array per file");
     std::string_view const descr = quoted();
-    if (descr.size() < 3) fail("dtype '" + std::string(descr) + "'");
+    if (descr.size() < 2) fail("dtype '" + std::string(descr) + "'");
     header.kind = descr[1];
-    u64 const bytes = number(descr.substr(2));
+    bool const is_number = std::string_view("bcfiu").find(header.kind) != std::string_view::npos;
+    u64 const bytes = is_number ? number(descr.substr(2)) : 0;  // of others more may stand there, as in <M8[ns]
     bool const sizes_fit = (header.kind == 'b' && bytes == 1) || (header.kind == 'c' && (bytes == 8 || bytes == 16)) ||
                            (header.kind == 'f' && (bytes == 2 || bytes == 4 || bytes == 8)) ||
                            ((header.kind == 'i' || header.kind == 'u') && bytes <= 8 && std::has_single_bit(bytes));

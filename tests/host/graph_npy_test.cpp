@@ -76,7 +76,8 @@ TEST(npy, names_expected_and_found_bytes_of_a_truncated_file) {
 
 TEST(npy, refuses_dtypes_that_are_no_plain_numbers) {
   EXPECT_TRUE(has(complaint_about("{'descr': '>i4', 'fortran_order': False, 'shape': (3,)}"), "big-endian dtype '>i4'"));
-  EXPECT_TRUE(has(complaint_about("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}"), "dtype '|O'"));
+  EXPECT_TRUE(has(complaint_about("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}"), "'|O' is no bool"));
+  EXPECT_TRUE(has(complaint_about("{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (3,)}"), "'<M8[ns]' is no bool"));
   EXPECT_TRUE(has(complaint_about("{'descr': '<U4', 'fortran_order': False, 'shape': (3,)}"), "'<U4' is no bool"));
   EXPECT_TRUE(has(complaint_about("{'descr': '<i3', 'fortran_order': False, 'shape': (4,)}"), "'<i3'"));
   EXPECT_TRUE(has(complaint_about("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (3,)}"), "structured dtype"));
