@@ -107,6 +107,8 @@ def test_columns_on_emulated_drives(frame: Any, tmp_path: Path, executor: Any) -
         table.collect()
     with pytest.raises(ValueError, match="there is no column 'cent' to open: it has i8"):
         open_table(tmp_path / "table", columns=["cent"])
+    with pytest.raises(TypeError, match="columns='i8': give a list of names"):
+        open_table(tmp_path / "table", columns="i8")
     drives["media"] = "floppy"
     with (
         pytest.raises(ValueError, match="floppy"),

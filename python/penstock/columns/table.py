@@ -357,6 +357,8 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """
     options = checked(TableOptions, given)
     layout = layout_of(source, options)
+    if isinstance(options["columns"], str):
+        raise TypeError(f"open {layout.name}: columns={options['columns']!r}: give a list of names")
     if options["columns"] is not None:
         known = {column.name: column for column in layout.columns}
         for name in options["columns"]:
