@@ -296,8 +296,9 @@ def placed(options: argparse.Namespace, folder: Path, place: str) -> Table:
     cache = nbytes // 8 if place.endswith(".8th") else nbytes + nbytes // 8
     threads = 0 if options.executor == "cuda" else options.threads
     return open_table(
-        folder, executor=options.executor, placement=place.removesuffix(".8th"), cache=cache,
-        threads=threads, zone_maps=False, compiled="never",
+        folder, executor=options.executor, placement=place.removesuffix(".8th"),
+        cache=cache if place.startswith("storage") else None, threads=threads, zone_maps=False,
+        compiled="never",
     )  # fmt: skip
 
 

@@ -48,9 +48,8 @@ def test_a_table_is_what_polars_has(
     if placement == "hbm" and executor == "cpu":
         placement = "host-cached"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with open_table(
-        written(frame, tmp_path, how), executor=executor, placement=placement, cache="1MiB"
-    ) as table:
+    cache: Any = {} if placement in ("host", "hbm") else {"cache": "1MiB"}
+    with open_table(written(frame, tmp_path, how), executor=executor, placement=placement, **cache) as table:
         assert table.rows == ROWS
         assert table.columns == frame.columns
         same(table.collect(), frame)
@@ -107,6 +106,9 @@ def test_columns_on_emulated_drives(frame: Any, tmp_path: Path, executor: Any) -
         table.collect()
     with pytest.raises(ValueError, match="there is no column 'cent' to open: it has i8"):
         open_table(tmp_path / "table", columns=["cent"])
+    for option, value in (("cache", "1MiB"), ("media", "p5800x"), ("drives", 2), ("direct", True)):
+        with pytest.raises(ValueError, match=f"{option}.*: placement host "):
+            open_table(tmp_path / "table", **{option: value})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="columns='i8': give a list of names"):
         open_table(tmp_path / "table", columns="i8")
     drives["media"] = "floppy"

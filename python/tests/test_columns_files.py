@@ -95,6 +95,9 @@ def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.chdir(tmp_path / "other")
         assert folder.filter(col("a") > 2).agg(n=col("a").count()).collect().rows() == [(4,)]
         assert arrays.agg(n=col("a").sum()).collect().rows() == [(10,)]
+        np.save(tmp_path / "a.npy", np.arange(50))
+        with pytest.raises(ValueError, match=r"a\.npy has changed"):
+            arrays.agg(n=col("a").sum()).collect()
 
 
 def test_a_folder_that_appears_during_a_conversion_stays(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
 from penstock.columns.selecting import taken
 from penstock.columns.types import ColumnType
+from penstock.effects import effects, refuse_without_effect
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
@@ -61,6 +62,22 @@ class TableOptions(TypedDict, total=False):
     progress: Annotated[Any, Option()]
 
 
+EFFECTS = (
+    *effects(
+        TableOptions,
+        ("cache",),
+        lambda given: given["placement"] in ("host-cached", "storage"),
+        "placement {placement} has no cache: leave it out, or choose storage",
+    ),
+    *effects(
+        TableOptions,
+        ("media", "drives", "direct"),
+        lambda given: given["placement"] == "storage",
+        "placement {placement} reads no file by commands: leave it out, or choose storage",
+    ),
+)
+
+
 class Table:
     """Columns in files, and queries of them: see `open_table`."""
 
@@ -69,9 +86,7 @@ class Table:
         self.layout = layout
         self.line_aware = True
         self.zone_maps = bool(options["zone_maps"])
-        placement = str(options["placement"])
-        if placement == "auto":
-            placement = "storage" if layout.stored else "host"
+        placement = placement_of(layout, options)
         self._options = {**options, "placement": placement}
         self._numbers = {column.name: k for k, column in enumerate(layout.columns)}
         self._native: ColumnTable | None = None
@@ -80,7 +95,7 @@ class Table:
         self._closed = False
         pieces = (piece.path for column in layout.columns for piece in column.pieces)
         members = (member for file in layout.stored.values() for member in file.members)
-        self._paths = {path: Path(path) for path in (*pieces, *members) if not is_volume(path)}
+        self._paths = {path: Path(layout.folder, path) for path in (*pieces, *members) if not is_volume(path)}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
@@ -321,6 +336,12 @@ class Table:
         return f"<penstock.Table {self.name!r}: {self.rows} rows, {count} columns, {self.placement}>"
 
 
+def placement_of(layout: TableLayout, options: Mapping[str, Any]) -> str:
+    if options["placement"] == "auto":
+        return "storage" if layout.stored else "host"
+    return str(options["placement"])
+
+
 @show_options(TableOptions)
 def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """Open columns to query them.
@@ -357,6 +378,9 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """
     options = checked(TableOptions, given)
     layout = layout_of(source, options)
+    refuse_without_effect(
+        EFFECTS, {**given, "placement": placement_of(layout, options)}, f"open {layout.name}"
+    )
     if isinstance(options["columns"], str):
         raise TypeError(f"open {layout.name}: columns={options['columns']!r}: give a list of names")
     if options["columns"] is not None:
