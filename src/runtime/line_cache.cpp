@@ -207,7 +207,7 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
     view_.admission = {admission_.data(), admission_.data() + admission_stride, static_cast<u32>(most)};
   }
   const u64 ahead = std::min<u64>(options_.read_ahead_bytes / options_.line_bytes, view_.frames / 8);
-  if (view_.looks_up) view_.reads_ahead = static_cast<u32>(ahead / ahead_block(view_) * ahead_block(view_));
+  if (view_.looks_up) view_.reads_ahead = static_cast<u32>(ahead - ahead % (near_blocks * ahead_block(view_)));
 }
 
 std::vector<std::vector<namespace_facts>> line_cache::look_at_members(std::vector<dataset_spec> const& datasets) const {

@@ -97,7 +97,7 @@ TEST_P(read_ahead_test, it_is_off_where_that_is_asked_or_the_cache_is_too_small)
   make(lines / 2, 0);
   for (u64 line = 0; line < lines; ++line) read(line);
   EXPECT_EQ(0u, stats().prefetches);
-  make(63);
+  make(200);
   for (u64 line = 0; line < lines; ++line) read(line);
   EXPECT_EQ(0u, stats().prefetches);
   make(lines / 2, 128 * 512, {.cache = true});

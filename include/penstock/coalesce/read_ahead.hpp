@@ -26,7 +26,7 @@ namespace penstock {
 
 /// Lines that must be there before one from which more are asked for.
 constexpr u32 behind_lines = 16;
-/// Blocks next to a reader's own that are looked at, and blocks that are asked for at once; in a small window fewer.
+/// Blocks next to a reader's own that are looked at, and blocks that are asked for at once.
 constexpr u32 near_blocks = 4;
 
 /// Lines of a block.
@@ -62,15 +62,14 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
   // Of what may be in flight ahead of need far blocks leave half: to near ones, and to callers that know what they will need.
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   const u64 under_way = from_leader(g, is_leader(g) ? device_ref<u32>(in_flight).load(relaxed) : 0);
-  const u32 blocks = cache.reads_ahead / block;
-  const u32 near = blocks < near_blocks ? blocks : near_blocks, pieces = blocks / near;
-  const u32 far = pieces < 32 - near ? pieces : 32 - near, asks = near * block;
-  const u32 looks = near + (under_way > cache.prefetch_limit / 2 ? 0 : far);
+  const u32 asks = near_blocks * block, pieces = cache.reads_ahead / asks;
+  const u32 far = pieces < 32 - near_blocks ? pieces : 32 - near_blocks;
+  const u32 looks = near_blocks + (under_way > cache.prefetch_limit / 2 ? 0 : far);
   const u64 apart = u64{pieces / far} * asks;
   u32 asked = 0;
   for (u32 k = 0; k < looks && asked < 2; k += size(g)) {
     const u32 look = k + index_in(g);
-    const u64 at = from + (look < near ? (look + 1) * u64{block} : (look - near + 1) * apart);
+    const u64 at = from + (look < near_blocks ? (look + 1) * u64{block} : (look - near_blocks + 1) * apart);
     auto missing = g.ballot(look < looks && at < end && is_empty(at));
     for (; any(missing) && asked < 2; ++asked) {
       const u64 next = g.shfl(at, lowest(missing));

@@ -52,8 +52,8 @@ struct cache_options {
   /// CUDA: the directory's entries stay in L2 by an access-policy window of the executor's stream, of which there is one: the
   /// cache made last has it. The CPU's caches take no such wish: nothing changes there.
   bool directory_in_l2 = false;
-  /// How far ahead of reads that go from line to line the next lines are asked for: whole blocks (32 KiB, at most eight lines),
-  /// but at most an eighth of the frames; 0: nothing is. Groups that read along together are some of this apart.
+  /// How far ahead of reads that go from line to line the next lines are asked for: four blocks each time (of 32 KiB, at most
+  /// eight lines), but at most an eighth of the frames; 0: nothing is. Groups that read along together are some of this apart.
   u64 read_ahead_bytes = 16ull << 20;
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
   ablations without{};
