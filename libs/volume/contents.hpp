@@ -28,7 +28,7 @@ struct array_layout {
 ///   | zeros        | its bytes    | zeros      | a checksum for each chunk | zeros |
 ///                     ^ its array begins a page
 struct stored_file {
-  std::string name;  ///< of a folder's file: the folder's, a slash, and the file's
+  std::string name;        ///< of a folder's file: the folder's, a slash, and the file's
   bool of_folder = false;  ///< of a graph or a table
   array_layout array;
   u64 begin = 0;  ///< of its extent
