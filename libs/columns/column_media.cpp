@@ -41,12 +41,12 @@ std::string name_of(volumes::volume const& all) {
 }  // namespace
 
 std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, media::media_options const& options,
-                                            bool has_kernels) {
+                                            bool with_kernels) {
   std::vector<volumes::volume const*> from;
   for (extent const& each : extents) {
     if (each.stored != nullptr) from.push_back(&each.stored->from().all);
   }
-  return media::open_executor_for(from, extents.empty() ? "a table" : extents.front().path, options, has_kernels);
+  return media::open_executor_for(from, extents.empty() ? "a table" : extents.front().path, options, with_kernels);
 }
 
 column_media::column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options)

@@ -13,7 +13,7 @@ namespace penstock::columns {
 
 /// An executor that reaches all extents. Throws bad_input where none does.
 std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, media::media_options const& options,
-                                            bool has_kernels);
+                                            bool with_kernels);
 
 class column_media {
  public:
