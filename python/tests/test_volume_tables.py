@@ -133,11 +133,11 @@ def test_explain_says_what_it_says_of_files(executor: Any, tmp_path: Path, folde
         open_table(folder, placement="storage", executor=executor, **SMALL) as files,
         open_table(name, executor=executor, **SMALL) as table,
     ):
-        told, expected = (by_zone(each).explain(analyze=True) for each in (table, files))
-        assert " lines of 512 " in told
-        columns = [line for line in told.splitlines() if line.startswith("  ")]
+        printed, expected = (by_zone(each).explain(analyze=True) for each in (table, files))
+        assert " lines of 512 " in printed
+        columns = [line for line in printed.splitlines() if line.startswith("  ")]
         assert columns == [line for line in expected.splitlines() if line.startswith("  ")]
-        assert told.splitlines()[0].endswith(f"4 columns, placement storage, executor {executor}")
+        assert printed.splitlines()[0].endswith(f"4 columns, placement storage, executor {executor}")
 
 
 @pytest.mark.parametrize("executor", DEVICES)
@@ -151,9 +151,9 @@ def test_lines_are_counted_where_the_volume_has_them(executor: Any, tmp_path: Pa
     first = begin["address"] + begin["bytes"] - values.nbytes
     options: dict[str, Any] = {"executor": executor, "cache": "16MiB", "line": 65536}
     with open_table({"v": name, "w": name}, **options) as table:
-        told = table.filter(col("w") >= 0).select("v").explain(analyze=True)
+        printed = table.filter(col("w") >= 0).select("v").explain(analyze=True)
     assert first // 65536 != (first + values.nbytes) // 65536
-    assert "in 2 lines of 65536" in told
+    assert "in 2 lines of 65536" in printed
 
 
 @pytest.mark.parametrize("executor", DEVICES)

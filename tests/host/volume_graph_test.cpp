@@ -82,23 +82,24 @@ TEST_F(volume_graphs, are_refused_in_one_sentence) {
     put_file(folder_ / "in", "x");
     import_entry(to, "data", folder_ / "in");
   }
-  const auto told = [&](std::string const& graph, std::function<void(analytics::bfs_options&)> const& change) {
+  const auto raised = [&](std::string const& graph, std::function<void(analytics::bfs_options&)> const& change) {
     auto options = options_of(graph);
     change(options);
     return refusal_of(error_kind::bad_input, [&] { analytics::run_bfs(options); });
   };
   const auto as_it_is = [](analytics::bfs_options&) {};
-  EXPECT_NE(told(name, [](auto& o) { o.placement = "host"; }).find("choose placement storage, or export it"),
+  EXPECT_NE(raised(name, [](auto& o) { o.placement = "host"; }).find("choose placement storage, or export it"),
             std::string::npos);
-  EXPECT_NE(told(name, [](auto& o) { o.media = "p5800x"; }).find("choose placement storage, or export it"), std::string::npos);
-  EXPECT_NE(told(name, [](auto& o) { o.line_bytes = 32768; }).find("stripes of 16384 bytes"), std::string::npos);
-  EXPECT_EQ(told("volume:social", as_it_is), "open volume:social: no members are named: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_EQ(told("volume:social@", as_it_is), "open volume:social@: a member has no name: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_EQ(told("volume:x@,a", as_it_is), "open volume:x@,a: a member has no name: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_EQ(told("volume:x@a,", as_it_is), "open volume:x@a,: a member has no name: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_EQ(told("volume:@a", as_it_is), "open volume:@a: the entry has no name: write volume:NAME@MEMBER,MEMBER");
-  EXPECT_NE(told("volume:data@" + name.substr(name.find('@') + 1), as_it_is).find("data is no graph"), std::string::npos);
-  EXPECT_NE(told("volume:social@" + names(2)[0], as_it_is).find("these are missing: 1"), std::string::npos);
+  EXPECT_NE(raised(name, [](auto& o) { o.media = "p5800x"; }).find("choose placement storage, or export it"),
+            std::string::npos);
+  EXPECT_NE(raised(name, [](auto& o) { o.line_bytes = 32768; }).find("stripes of 16384 bytes"), std::string::npos);
+  EXPECT_EQ(raised("volume:social", as_it_is), "open volume:social: no members are named: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(raised("volume:social@", as_it_is), "open volume:social@: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(raised("volume:x@,a", as_it_is), "open volume:x@,a: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(raised("volume:x@a,", as_it_is), "open volume:x@a,: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(raised("volume:@a", as_it_is), "open volume:@a: the entry has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_NE(raised("volume:data@" + name.substr(name.find('@') + 1), as_it_is).find("data is no graph"), std::string::npos);
+  EXPECT_NE(raised("volume:social@" + names(2)[0], as_it_is).find("these are missing: 1"), std::string::npos);
 }
 
 }  // namespace
