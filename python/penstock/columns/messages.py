@@ -1,6 +1,8 @@
-"""What other libraries' errors say, as a part of a sentence."""
+"""What is said of other libraries: their errors, as a part of a sentence, and that one is missing."""
 
 from __future__ import annotations
+
+from typing import Any
 
 MAX_LENGTH = 300
 TRACEBACK = "Traceback (most recent call last)"
@@ -17,3 +19,12 @@ def one_line(problem: BaseException) -> str:
     line = lines[0].rstrip(" .:") if lines else type(problem).__name__
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
     return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 3]}..."
+
+
+def pyarrow_for(what: str) -> Any:
+    """pyarrow, by which files of tables are read. ImportError where it is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"{what}: pyarrow is not installed: pip install 'penstock[arrow]'") from None
+    return pyarrow

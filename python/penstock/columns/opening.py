@@ -21,7 +21,7 @@ from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.folders import is_folder, open_folder, open_stored
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
-from penstock.columns.messages import one_line
+from penstock.columns.messages import one_line, pyarrow_for
 from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
 from penstock.errors import Error
@@ -73,6 +73,7 @@ def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
         raise ValueError(
             f"open {path}: its name ends in {path.suffix!r}: the ending says what it is: {', '.join(KNOWN)}"
         )
+    pyarrow_for(f"open {path}")
     if path.suffix.lower() in (".arrow", ".feather", ".ipc") and not arrow.is_stream(path):
         found = arrow.open_ipc(str(path))
         if found is not None:
@@ -139,6 +140,7 @@ def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: s
     with written_folder(target, operation, remedy) as made:
         if isinstance(source, (str, os.PathLike)):
             path = Path(os.fspath(source))
+            pyarrow_for(f"convert {path}")
             arrow.convert_file(path, made, options["memory"], threads, options["progress"])
         else:
             schema, batches, rows = _stream(source)
@@ -146,8 +148,7 @@ def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: s
 
 
 def _stream(source: Any) -> tuple[Any, Any, int]:
-    import pyarrow as pa
-
+    pa = pyarrow_for(f"open a table of a {type(source).__name__}")
     of_stream = hasattr(source, "__arrow_c_stream__")
     if not of_stream and not type(source).__module__.startswith("pandas"):
         raise TypeError(
@@ -236,8 +237,7 @@ def _temporary_folder(what: str) -> Iterator[str]:
 
 def _as_arrow(source: Mapping[str, Any]) -> Any:
     """Arrays in memory, NumPy's or with DLPack's interface, as an Arrow table."""
-    import pyarrow as pa
-
+    pa = pyarrow_for("open a table of arrays in memory")
     columns = {}
     for name, given in source.items():
         if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack_device__"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.columns.messages import pyarrow_for
 from penstock.columns.types import ColumnType, values_as
 
 
@@ -58,9 +59,17 @@ class ResultColumn:
             keys = self.bits.view(np.int64)
         return np.where(self.valid, ~keys if descending else keys, 0)
 
-    def to_arrow(self) -> Any:
-        import pyarrow as pa
+    def to_pylist(self) -> list[Any]:
+        """Python values, None for a null; dates and timestamps as pyarrow has them."""
+        if self.type.kind in ("date", "timestamp"):
+            return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
+        values = self.values().tolist()
+        if self.valid.all():
+            return values  # type: ignore[no-any-return]
+        return [value if known else None for value, known in zip(values, self.valid, strict=True)]
 
+    def to_arrow(self) -> Any:
+        pa = pyarrow_for("a column as Arrow has it")
         mask = None if self.valid.all() else ~self.valid
         whole = self.bits.view(np.int64)
         match self.type.kind:
@@ -186,9 +195,7 @@ class Result(Mapping[str, Any]):
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Python values, None for a null."""
-        columns = (column.to_arrow() for column in self.columns)
-        plain = (each.dictionary_decode() if hasattr(each, "dictionary") else each for each in columns)
-        return list(zip(*(each.to_pylist() for each in plain), strict=True))
+        return list(zip(*(column.to_pylist() for column in self.columns), strict=True))
 
     def item(self) -> Any:
         """The only value."""
@@ -201,8 +208,7 @@ class Result(Mapping[str, Any]):
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table."""
-        import pyarrow as pa
-
+        pa = pyarrow_for("a result as Arrow has it")
         return pa.table({column.name: column.to_arrow() for column in self.columns})
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
