@@ -45,10 +45,10 @@ extern "C" __global__ void order(elements a, u64* sum) {
 }
 
 extern "C" __global__ void warps(elements a, u64* sum) {
-  const u64 each = (a.size() / 512 + threads() / WIDTH - 1) / (threads() / WIDTH) * 512;
-  const u64 first = thread() / WIDTH * each, last = first + each < a.size() ? first + each : a.size();
+  const u64 each = (a.size() / 512 + threads() / 32 - 1) / (threads() / 32) * 512;
+  const u64 first = thread() / 32 * each, last = first + each < a.size() ? first + each : a.size();
   u64 mine = 0;
-  for (u64 i = first + threadIdx.x % WIDTH; i < last; i += WIDTH) mine += a[i];
+  for (u64 i = first + threadIdx.x % 32; i < last; i += 32) mine += a[i];
   atomicAdd(sum, mine);
 }
 
@@ -68,9 +68,9 @@ extern "C" __global__ void blocks(elements a, u64* sum) {
 
 extern "C" __global__ void lists(elements a, u64* sum) {
   u64 mine = 0;
-  for (u64 k = thread() / WIDTH; k < a.size() / 1000; k += threads() / WIDTH) {
+  for (u64 k = thread() / 32; k < a.size() / 1000; k += threads() / 32) {
     const u64 first = mix(k) % (a.size() - 2000), last = first + 1 + mix(~k) % 2000;
-    for (u64 i = first + threadIdx.x % WIDTH; i < last; i += WIDTH) mine += a[i];
+    for (u64 i = first + threadIdx.x % 32; i < last; i += 32) mine += a[i];
   }
   atomicAdd(sum, mine);
 }
@@ -111,29 +111,26 @@ class Readers:
         self.sums = {"order": int(ends[-1]), "lists": int((ends[last] - ends[first]).sum())}
         self.elements = {"order": self.count, "lists": int((last - first).sum())}
         self.kernels = {
-            name: penstock.kernel(
-                SOURCE, name, device=self.executor, defines={"WIDTH": 32 if self.executor == "cuda" else 1}
-            )
+            name: penstock.kernel(SOURCE, name, device=self.executor)
             for name in ("order", "warps", "blocks", "lists")
         }
         self.sum = Sum(self.executor)
 
-    def shapes(self) -> Iterator[tuple[str, str, int, int]]:
-        """Pattern, how many, blocks, threads of one."""
-        block = BLOCK if self.executor == "cuda" else 1
+    def shapes(self) -> Iterator[tuple[str, str, int]]:
+        """Pattern, how many, blocks."""
         for name, kernel in self.kernels.items():
-            facts = kernel.report(block)
-            all_blocks = facts["units"] * (facts["blocks_per_unit"] or 16)
+            facts = kernel.report(BLOCK)
+            all_blocks = facts["units"] * (facts["blocks_per_unit"] or 1)
             few = {"order": facts["units"], "blocks": 5 * all_blocks}.get(name, max(1, all_blocks // 8))
-            yield name, "all", all_blocks, block
-            yield name, "five times" if name == "blocks" else "few", few, block
+            yield name, "all", all_blocks
+            yield name, "five times" if name == "blocks" else "few", few
 
-    def seconds(self, array: penstock.Array, name: str, grid: int, block: int) -> list[float]:
+    def seconds(self, array: penstock.Array, name: str, grid: int) -> list[float]:
         taken = []
         for _ in range(1 + self.options.repeats):
             self.sum.clear()
             begun = time.perf_counter()
-            self.kernels[name](array, self.sum.word, grid=grid, block=block).wait()
+            self.kernels[name](array, self.sum.word, grid=grid, block=BLOCK).wait()
             taken.append(time.perf_counter() - begun)
             if self.sum.value() != self.sums.get(name, self.sums["order"]) % 2**64:
                 raise SystemExit(f"readers.{name}: the sum is wrong")
@@ -142,14 +139,14 @@ class Readers:
     def run(self) -> None:
         shapes = list(self.shapes())
         with penstock.open(self.path, placement="host", device=self.executor) as array:
-            in_place = [self.seconds(array, name, grid, block) for name, _, grid, block in shapes]
+            in_place = [self.seconds(array, name, grid) for name, _, grid in shapes]
         for line in (512, 4096, 32768):
             for share in (2, 32):
                 how = {"line": line, "cache": self.count * 8 // share}
                 with penstock.open(self.path, placement="storage", device=self.executor, **how) as array:
-                    for (name, many, grid, block), beside in zip(shapes, in_place, strict=True):
+                    for (name, many, grid), beside in zip(shapes, in_place, strict=True):
                         before = array.stats()
-                        taken = self.seconds(array, name, grid, block)
+                        taken = self.seconds(array, name, grid)
                         after = array.stats()
                         moved = {key: after[key] - before[key] for key in ("misses", "joins", "prefetches")}
                         self.note(name, many, how, taken, beside, moved)

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <exception>
 #include <vector>
 
 #include <sys/mman.h>
@@ -18,8 +19,15 @@
 namespace penstock::kernels {
 namespace {
 
-constexpr std::size_t stack_bytes = 1 << 20;  // as far as it is touched
+constexpr std::size_t stack_bytes = 8 << 20;  // as an OS thread has; as far as it is touched
 constexpr u32 warp_threads = 32;
+/// Fibers that begin in one round: whether turns gain is seen before there are more.
+constexpr u32 begun_at_once = 64;
+/// Lines of a turn at most. They stay in a core's own cache, and a switch of fibers is little beside so many lines.
+constexpr u32 most_lines = 64;
+/// Turns after which is seen whether threads come up to each other; how many at least do so where turns are worth it; and for
+/// how many times the lines of those turns there are none where not.
+constexpr u32 judged_turns = 64, least_together = judged_turns / 4, times_without = 16;
 
 enum class fiber_state { ready, at_block_barrier, at_warp_barrier, ended };
 
@@ -34,23 +42,25 @@ class fiber_stack {
     if (memory_ != nullptr) ::munmap(memory_, guard_bytes + stack_bytes);
   }
 
-  void* memory() {
-    if (memory_ == nullptr) map();
-    return memory_ + guard_bytes;
+  /// False: errno says why.
+  bool map() {
+    if (memory_ != nullptr) return true;
+    void* const mapped =
+        ::mmap(nullptr, guard_bytes + stack_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return false;
+    if (::mprotect(static_cast<std::byte*>(mapped) + guard_bytes, stack_bytes, PROT_READ | PROT_WRITE) != 0) {
+      const int why = errno;
+      ::munmap(mapped, guard_bytes + stack_bytes);
+      errno = why;
+      return false;
+    }
+    memory_ = static_cast<std::byte*>(mapped);
+    return true;
   }
+  void* memory() { return memory_ + guard_bytes; }
 
  private:
   static constexpr std::size_t guard_bytes = 1 << 16;  // a page, of any machine
-
-  void map() {
-    void* const mapped =
-        ::mmap(nullptr, guard_bytes + stack_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
-    memory_ = static_cast<std::byte*>(mapped);
-    if (::mprotect(memory_ + guard_bytes, stack_bytes, PROT_READ | PROT_WRITE) != 0) {
-      throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
-    }
-  }
 
   std::byte* memory_ = nullptr;
 };
@@ -79,8 +89,9 @@ class watched_fiber {
 struct fiber {
   host_thread place;
   ucontext_t context{};
-  fiber_state state = fiber_state::ready;
-  u32 lanes = 0;  ///< that it waits for, at a warp's barrier
+  fiber_state state = fiber_state::ended;
+  bool is_made = false;  ///< its context is
+  u32 lanes = 0;         ///< that it waits for, at a warp's barrier
   fiber_stack stack;
   watched_fiber watched;
 };
@@ -89,19 +100,42 @@ u64 threads_of(extent const& e) { return u64{e.x} * e.y * e.z; }
 
 }  // namespace
 
+/// Fiber k is thread k where threads wait for each other. Elsewhere a fiber whose thread has ended takes the next one that has
+/// not begun: there are as many as threads whose turn has ended, and one where no turn ends.
 struct block_runner::fibers {
   std::vector<std::unique_ptr<fiber>> all;
   std::vector<std::array<u64, warp_threads>> exchanged;
   ucontext_t back{};
   fiber* current = nullptr;
-  host_entry const* kernel = nullptr;
-  void** parameters = nullptr;
+  std::exception_ptr failure;
 
+  // The block.
+  block_launch const* launch = nullptr;
+  host_thread first;
+  bool waits = false;
+  u64 threads = 0, next = 0;  ///< the next that begins
+  u64 begun = 0, most = 0;    ///< fibers
+  u32 rounds = 0;             ///< of turns, so far
+
+  // Of the launch, on this OS thread.
+  penstock::u64 number = 0;
+  u32 lines = 0;  ///< of a turn; 0: no cache has been met
+  bool takes_turns = true;
+  u32 without = 0;              ///< lines that come before it does
+  u32 ended = 0, together = 0;  ///< turns since they were judged: those where threads had come up to each other
+  penstock::u64 last_end = 0;   ///< the line where the last turn ended
+
+  void begin_block(block_launch const& of, host_thread const& at);
+  void end_block();
+  bool run_round();
+  void begin_turn(u32 times);
+  bool begin();
+  void take_next(fiber& by);
   static void enter();
-  void start(u64 thread);
-  void resume(fiber& next);
-  bool open_barriers(u64 threads);
-  bool open_warp(u64 first, u64 last);
+  void resume(fiber& to);
+  void leave(fiber& self);
+  bool open_barriers();
+  bool open_warp(u64 from, u64 last);
 };
 
 namespace {
@@ -110,52 +144,142 @@ thread_local block_runner::fibers* running = nullptr;
 
 }  // namespace
 
+constinit thread_local lines_of_turn turn;
+
 block_runner::block_runner() = default;
 block_runner::~block_runner() = default;
+
+void block_runner::fibers::begin_block(block_launch const& of, host_thread const& at) {
+  launch = &of;
+  first = at;
+  waits = of.kernel.waits();
+  threads = threads_of(at.block_size);
+  next = begun = 0;
+  most = threads;
+  rounds = 0;
+  failure = nullptr;
+  if (number != of.number) {
+    number = of.number;
+    lines = ended = together = 0;
+    takes_turns = true;
+  }
+  if (waits) exchanged.assign((threads + warp_threads - 1) / warp_threads, {});  // a launch that was given up leaves its votes
+  running = this;
+  if (!takes_turns) turn.left = without;
+}
+
+/// What has not ended then never does: its fibers are made anew.
+void block_runner::fibers::end_block() {
+  running = nullptr;
+  if (!takes_turns) without = turn.left;
+  turn.left = lines_of_turn::no_end;
+  for (u64 k = 0; k < begun; ++k) all[k]->is_made = all[k]->is_made && all[k]->state == fiber_state::ended;
+}
+
+void block_runner::fibers::take_next(fiber& by) {
+  const u64 k = next++;
+  extent const& size = first.block_size;
+  by.place = first;
+  by.place.thread = {static_cast<u32>(k % size.x), static_cast<u32>(k / size.x % size.y),
+                     static_cast<u32>(k / size.x / size.y)};
+  if (waits) by.place.exchanged = exchanged[k / warp_threads].data();
+  by.state = fiber_state::ready;
+}
 
 // A fiber goes back to whoever resumed it: uc_link is of another block by the time it ends.
 void block_runner::fibers::enter() {
   fibers& own = *running;
   fiber& self = *own.current;
-  own.kernel->run(own.parameters);
-  self.state = fiber_state::ended;
+  for (;;) {
+    try {
+      own.launch->kernel.run(own.launch->parameters);
+    } catch (...) {
+      own.failure = std::current_exception();
+    }
+    self.state = fiber_state::ended;
+    if (own.waits || own.failure != nullptr || own.next == own.threads) {
+      own.leave(self);
+    } else {
+      own.take_next(self);
+      own.launch->kernel.enter(&self.place);
+    }
+  }
+}
+
+/// One more fiber. False: there is no memory for its stack, and others go on without it.
+bool block_runner::fibers::begin() {
+  if (all.size() == begun) all.push_back(std::make_unique<fiber>());
+  fiber& made = *all[begun];
+  if (!made.stack.map()) {
+    if (waits || begun == 0) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
+    most = begun;
+    return false;
+  }
+  if (!made.is_made) {
+    ::getcontext(&made.context);
+    made.context.uc_stack.ss_sp = made.stack.memory();
+    made.context.uc_stack.ss_size = stack_bytes;
+    made.context.uc_link = nullptr;
+    ::makecontext(&made.context, &fibers::enter, 0);
+    made.is_made = true;
+  }
+  ++begun;
+  take_next(made);
+  begin_turn(rounds);  // it comes up to those that began before
+  resume(made);
+  return true;
+}
+
+void block_runner::fibers::resume(fiber& to) {
+  current = &to;
+  launch->kernel.enter(&to.place);
+  to.watched.enter();
+  ::swapcontext(&back, &to.context);
+}
+
+void block_runner::fibers::leave(fiber& self) {
   self.watched.leave();
-  ::swapcontext(&self.context, &own.back);
+  ::swapcontext(&self.context, &back);
 }
 
-void block_runner::fibers::start(u64 thread) {
-  fiber& made = *all[thread];
-  made.state = fiber_state::ready;
-  ::getcontext(&made.context);
-  made.context.uc_stack.ss_sp = made.stack.memory();
-  made.context.uc_stack.ss_size = stack_bytes;
-  made.context.uc_link = nullptr;
-  ::makecontext(&made.context, &fibers::enter, 0);
+/// False: nobody can go on.
+bool block_runner::fibers::run_round() {
+  bool moved = false;
+  ++rounds;
+  const u64 there = begun;
+  for (u64 k = 0; k < there && failure == nullptr; ++k) {
+    if (all[k]->state != fiber_state::ready) continue;
+    begin_turn(1);
+    resume(*all[k]);
+    moved = true;
+  }
+  for (u32 k = 0; k < begun_at_once && next < threads && begun < most && failure == nullptr; ++k) {
+    moved = begin() || moved;
+  }
+  return failure == nullptr && (moved || open_barriers());
 }
 
-void block_runner::fibers::resume(fiber& next) {
-  current = &next;
-  kernel->enter(&next.place);
-  next.watched.enter();
-  ::swapcontext(&back, &next.context);
+/// Of the first cache that is met only one line comes before it is known.
+void block_runner::fibers::begin_turn(u32 times) {
+  if (takes_turns) turn.left = lines == 0 ? 1 : lines * times;
 }
 
 /// Lanes of a warp go on together when all of those that one waits for, and that have not ended, wait for the same.
-bool block_runner::fibers::open_warp(u64 first, u64 last) {
+bool block_runner::fibers::open_warp(u64 from, u64 last) {
   bool opened = false;
-  for (u64 k = first; k < last; ++k) {
+  for (u64 k = from; k < last; ++k) {
     fiber const& self = *all[k];
     if (self.state != fiber_state::at_warp_barrier) continue;
     const u32 lanes = self.lanes;
     bool complete = true;
-    for (u64 other = first; other < last; ++other) {
+    for (u64 other = from; other < last; ++other) {
       fiber const& with = *all[other];
-      if ((lanes >> (other - first) & 1) == 0 || with.state == fiber_state::ended) continue;
+      if ((lanes >> (other - from) & 1) == 0 || with.state == fiber_state::ended) continue;
       complete = complete && with.state == fiber_state::at_warp_barrier && with.lanes == lanes;
     }
     if (!complete) continue;
-    for (u64 other = first; other < last; ++other) {
-      if ((lanes >> (other - first) & 1) == 0 || all[other]->state == fiber_state::ended) continue;
+    for (u64 other = from; other < last; ++other) {
+      if ((lanes >> (other - from) & 1) == 0 || all[other]->state == fiber_state::ended) continue;
       all[other]->state = fiber_state::ready;
       opened = true;
     }
@@ -163,16 +287,16 @@ bool block_runner::fibers::open_warp(u64 first, u64 last) {
   return opened;
 }
 
-bool block_runner::fibers::open_barriers(u64 threads) {
-  bool opened = false, all_at_block = true;
-  for (u64 first = 0; first < threads; first += warp_threads) {
-    opened = open_warp(first, std::min<u64>(first + warp_threads, threads)) || opened;
+bool block_runner::fibers::open_barriers() {
+  bool opened = false, all_at_block = next == threads;
+  for (u64 from = 0; from < begun; from += warp_threads) {
+    opened = open_warp(from, std::min<u64>(from + warp_threads, begun)) || opened;
   }
-  for (u64 k = 0; k < threads; ++k) {
+  for (u64 k = 0; k < begun; ++k) {
     all_at_block = all_at_block && (all[k]->state == fiber_state::at_block_barrier || all[k]->state == fiber_state::ended);
   }
   if (!all_at_block) return opened;
-  for (u64 k = 0; k < threads; ++k) {
+  for (u64 k = 0; k < begun; ++k) {
     if (all[k]->state != fiber_state::at_block_barrier) continue;
     all[k]->state = fiber_state::ready;
     opened = true;
@@ -180,55 +304,63 @@ bool block_runner::fibers::open_barriers(u64 threads) {
   return opened;
 }
 
-void block_runner::run(std::string const& name, host_entry const& kernel, void** parameters, host_thread const& first) {
-  const u64 threads = threads_of(first.block_size);
-  const auto place_of = [&](u64 k) {
-    host_thread place = first;
-    place.thread = {static_cast<u32>(k % first.block_size.x), static_cast<u32>(k / first.block_size.x % first.block_size.y),
-                    static_cast<u32>(k / first.block_size.x / first.block_size.y)};
-    return place;
-  };
-  if (!kernel.waits()) {
-    for (u64 k = 0; k < threads; ++k) {
-      const host_thread place = place_of(k);
-      kernel.enter(&place);
-      kernel.run(parameters);
-    }
-    return;
-  }
+void block_runner::run(block_launch const& launch, host_thread const& first) {
   if (fibers_ == nullptr) fibers_ = std::make_unique<fibers>();
   fibers& own = *fibers_;
-  while (own.all.size() < threads) own.all.push_back(std::make_unique<fiber>());
-  own.exchanged.assign((threads + warp_threads - 1) / warp_threads, {});  // a launch that was given up leaves its votes
-  own.kernel = &kernel;
-  own.parameters = parameters;
-  running = &own;
-  for (u64 k = 0; k < threads; ++k) {
-    own.all[k]->place = place_of(k);
-    own.all[k]->place.exchanged = own.exchanged[k / warp_threads].data();
-    own.start(k);
-  }
-  for (bool moved = true; moved;) {
-    for (u64 k = 0; k < threads; ++k) {
-      if (own.all[k]->state == fiber_state::ready) own.resume(*own.all[k]);
-    }
-    moved = own.open_barriers(threads);
-  }
-  for (u64 k = 0; k < threads; ++k) {
+  own.begin_block(launch, first);
+  struct ending {
+    fibers& of;
+    ~ending() { of.end_block(); }
+  } const at_end{own};
+  while (own.run_round()) {}
+  if (own.failure != nullptr) std::rethrow_exception(own.failure);
+  for (u64 k = 0; k < own.begun; ++k) {
     if (own.all[k]->state == fiber_state::ended) continue;
-    throw_bad_input("run", "the kernel " + name,
+    throw_bad_input("run", "the kernel " + launch.name,
                     "thread " + std::to_string(k) + " of block " + std::to_string(first.block.x) +
                         " waits for threads that wait elsewhere: let all of them come to each __syncthreads and shuffle");
   }
 }
 
 void block_runner::wait(u32 kind, u32 lanes) {
+  if (running == nullptr) return;
   fibers& own = *running;
   fiber& self = *own.current;
-  self.state = kind == of_block ? fiber_state::at_block_barrier : fiber_state::at_warp_barrier;
+  switch (kind) {
+    case of_block: self.state = fiber_state::at_block_barrier; break;
+    case of_warp: self.state = fiber_state::at_warp_barrier; break;
+    default: self.state = fiber_state::ready; break;
+  }
   self.lanes = lanes;
-  self.watched.leave();
-  ::swapcontext(&self.context, &own.back);
+  own.leave(self);
+}
+
+void block_runner::end_turn(line_reader const& reader) {
+  fibers& own = *running;
+  const u64 part = std::max<u64>(1, reader.cache->frames / (4 * own.launch->runners));
+  const u32 lines = static_cast<u32>(std::min<u64>(part, most_lines));
+  if (own.lines == 0 || !own.takes_turns) {  // it begins with this line
+    own.lines = lines;
+    own.takes_turns = true;
+    turn.left = lines;
+    return;
+  }
+  own.lines = std::min(own.lines, lines);
+  const penstock::u64 apart = turn.last < own.last_end ? own.last_end - turn.last : turn.last - own.last_end;
+  own.last_end = turn.last;
+  own.together += apart <= std::max(lines / 2, 1u) ? 1 : 0;
+  if (++own.ended == judged_turns) {
+    own.takes_turns = own.together >= least_together;
+    own.ended = own.together = 0;
+  }
+  if (!own.takes_turns) {
+    turn.left = times_without * judged_turns * own.lines;
+    return;
+  }
+  const penstock::u64 line = turn.last;
+  own.current->state = fiber_state::ready;
+  own.leave(*own.current);
+  turn.last = line;  // which it reads now
 }
 
 }  // namespace penstock::kernels

@@ -9,6 +9,7 @@
 #include "penstock/kernels/host_entry.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -24,6 +25,7 @@ namespace {
 
 template <class Piece>
 piece read_as(array_descriptor const& from, u64 address) {
+  block_runner::come_to(reader_of(from), address);
   piece read{};
   const Piece value = reader_of(from).read<Piece>(address);
   std::memcpy(&read, &value, sizeof value);
@@ -38,6 +40,16 @@ piece read_element(array_descriptor const* from, u64 address, u32 bytes) {
     case 8: return read_as<penstock::u64>(*from, address);
     default: return read_as<piece16>(*from, address);
   }
+}
+
+void store(array_descriptor const* to, u64 address, u32 bytes, piece value) {
+  block_runner::come_to(reader_of(*to), address);
+  store_element(*to, address, bytes, value);
+}
+
+u64 change(array_descriptor const* in, u64 address, u32 bytes, change_kind kind, u64 value, u64 expected) {
+  if (in->memory == nullptr) block_runner::come_to(reader_of(*in), address);
+  return change_element(*in, address, bytes, kind, value, expected);
 }
 
 /// A lane's share: its part of the span, rounded to 16 bytes.
@@ -55,10 +67,8 @@ void note_out_of_range(array_descriptor const* from, u64 index) {
 
 constexpr host_calls calls{
     .read = read_element,
-    .store = [](array_descriptor const* to, u64 address, u32 bytes, piece v) { store_element(*to, address, bytes, v); },
-    .change = [](array_descriptor const* in, u64 address, u32 bytes, change_kind kind, u64 value, u64 expected) -> u64 {
-      return change_element(*in, address, bytes, kind, value, expected);
-    },
+    .store = store,
+    .change = change,
     .read_span = read_span_of_lane,
     .prefetch = [](array_descriptor const* from, u64 address) { prefetch_line_of(*from, address); },
     .out_of_range = note_out_of_range,
@@ -165,6 +175,8 @@ class host_kernel final : public user_kernel {
   }
 
   void run_all_blocks(std::span<void*> parameters, launch_shape const& shape, u32& stop) {
+    static std::atomic<u64> launches{0};
+    const block_launch launch{name_, *entry_, parameters.data(), on_.units(), ++launches};
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
       thread_local block_runner runner;
@@ -180,7 +192,7 @@ class host_kernel final : public user_kernel {
         place.grid_size = shape.grid;
         place.dynamic_shared = reinterpret_cast<std::byte*>(shared.data()) + (unaligned == 0 ? 0 : 16 - unaligned);
         place.stop = &stop;
-        runner.run(name_, *entry_, parameters.data(), place);
+        runner.run(launch, place);
       }
     });
   }

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are 
 
 @pytest.mark.parametrize("executor", DEVICES)
 def test_readers_of_each_kind_find_the_sums(executor: str, tmp_path: Path) -> None:
-    small = ("--mib", "8", "--repeats", "1", "--folder", str(tmp_path), "--executor", executor)
+    small = ("--mib", "4", "--repeats", "1", "--folder", str(tmp_path), "--executor", executor)
     found = lines_from("kernel_readers.py", tmp_path, *small)
     assert len(found) == 3 * 2 * 4 * 2
     assert {line["id"] for line in found} == {
         f"readers.{name}" for name in ("order", "warps", "blocks", "lists")
     }
     assert all(line["verified"] and line["value"] > 0 and line["ratio"] > 0 for line in found)
-    with_room = [line for line in found if line["params"]["cache"] == 4 << 20]
+    with_room = [line for line in found if line["params"]["cache"] == 2 << 20]
     assert all(line["details"]["misses"] + line["details"]["prefetches"] > 0 for line in with_room)

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,10 +25,10 @@ constexpr host_calls only_waits{.read = nullptr,
                                 .call_folder = nullptr,
                                 .wait = block_runner::wait};
 
-template <void (*Kernel)(void**)>
+template <void (*Kernel)(void**), bool Waits = true>
 host_entry entry_of() {
   return {entry_version,
-          [] { return has_barriers; },
+          [] { return Waits; },
           [](host_calls const* calls) { the_calls = calls; },
           [](host_thread const* place) { the_thread = place; },
           Kernel,
@@ -93,7 +95,7 @@ TEST(block_runner, threads_exchange_what_they_have) {
     for (auto& each : out) parameters.push_back(each.data());
     on->run(blocks, 1, [&](u64 first, u64) {
       thread_local block_runner runner;
-      runner.run("sums", kernel, parameters.data(), first_of(block, static_cast<u32>(first)));
+      runner.run({"sums", kernel, parameters.data(), 4}, first_of(block, static_cast<u32>(first)));
     });
     for (auto const& each : out) EXPECT_EQ(each, std::vector<u32>(threads, threads * (threads - 1) / 2)) << threads;
   }
@@ -105,7 +107,7 @@ TEST(block_runner, parts_of_warps_wait_for_themselves) {
   std::vector<u32> out(128);
   void* parameters[] = {out.data()};
   block_runner runner;
-  runner.run("turns", kernel, parameters, first_of({128, 1, 1}));
+  runner.run({"turns", kernel, parameters}, first_of({128, 1, 1}));
   for (u32 k = 0; k < 128; ++k) {
     const u32 half = k % 32 / 16, turn = k / 32 + half + 1;
     EXPECT_EQ(out[k], k / 16 * 16 + (k % 16 + turn) % 16);
@@ -119,13 +121,128 @@ TEST(block_runner, threads_that_wait_in_vain_are_refused) {
   u32 waiting = 3;
   void* parameters[] = {&waiting};
   try {
-    runner.run("parted", kernel, parameters, first_of({8, 1, 1}, 5));
+    runner.run({"parted", kernel, parameters}, first_of({8, 1, 1}, 5));
     FAIL() << "it ended";
   } catch (error const& refused) {
     EXPECT_NE(std::string(refused.what()).find("the kernel parted: thread 0 of block 5 waits"), std::string::npos);
   }
   waiting = 8;  // all of them: and the runner is as good as new
-  runner.run("parted", kernel, parameters, first_of({8, 1, 1}));
+  runner.run({"parted", kernel, parameters}, first_of({8, 1, 1}));
+}
+
+/// Threads that go through lines of a cache that is not there, from `part` lines behind where the one before begins.
+struct readers {
+  readers(u32 frames, u32 threads, u64 part_) : part(part_), at(threads) {
+    view.frames = frames;
+    reader.line_shift = 12;
+    reader.cache = &view;
+  }
+
+  void come_to(u32 thread, u64 step) {
+    for (u64 k = 0; k < 3; ++k) block_runner::come_to(reader, ((thread * part + step) << 12) + k);
+    at[thread] = step;
+    switches += thread != last ? 1 : 0;
+    last = thread;
+    u64 least = ~u64{0};
+    for (u64 each : at) least = std::min(least, each);
+    spread = std::max(spread, step - least);
+  }
+
+  static constexpr u64 lines = 200;
+  line_cache_view view{};
+  line_reader reader;
+  u64 part;
+  std::vector<u64> at;
+  u64 spread = 0;
+  u32 switches = 0, last = 0;
+};
+
+__global__ void go_through(void** parameters) {
+  auto& mine = *static_cast<readers*>(parameters[0]);
+  for (u64 step = 1; step <= readers::lines; ++step) mine.come_to(threadIdx.x, step);
+}
+__global__ void go_through_and_meet(void** parameters) {
+  go_through(parameters);
+  __syncthreads();
+}
+
+TEST(block_runner, threads_that_share_lines_stay_within_a_part_of_the_cache) {
+  the_calls = &only_waits;
+  for (const host_entry& kernel : {entry_of<go_through, false>(), entry_of<go_through_and_meet>()}) {
+    for (const u32 frames : {1u, 16u, 1u << 20}) {
+      for (const u32 threads : {2u, 65u, 130u}) {
+        readers all(frames, threads, 0);
+        void* parameters[] = {&all};
+        block_runner().run({"go_through", kernel, parameters, 1, 7}, first_of({threads, 1, 1}));
+        EXPECT_EQ(all.at, std::vector<u64>(threads, readers::lines));
+        // The first line is met before the cache is known; one that begins comes up in as many lines as the others have had.
+        const u32 turn_lines = std::clamp(frames / 4, 1u, 64u);
+        EXPECT_LE(all.spread, turn_lines * ((threads + 63) / 64) + 1) << frames << " " << threads;
+        EXPECT_LE(all.switches, threads * (readers::lines / turn_lines + 3)) << frames << " " << threads;
+      }
+    }
+  }
+}
+
+TEST(block_runner, threads_with_parts_of_their_own_run_on) {
+  the_calls = &only_waits;
+  const host_entry kernel = entry_of<go_through, false>();
+  readers all(1 << 20, 512, readers::lines);
+  void* parameters[] = {&all};
+  block_runner().run({"go_through", kernel, parameters, 1, 7}, first_of({512, 1, 1}));
+  EXPECT_EQ(all.at, std::vector<u64>(512, readers::lines));
+  EXPECT_LE(all.switches, 512u + 2 * 2 * 64);  // looked at twice; with turns always 512 * 200 / 64
+}
+
+// The first thread to come holds the lock while the others want it.
+__global__ void take_the_lock(void** parameters) {
+  auto& mine = *static_cast<readers*>(parameters[0]);
+  auto* const words = static_cast<u32*>(parameters[1]);
+  while (atomicCAS(&words[0], 0u, 1u) != 0) {}
+  for (u64 step = 1; step <= readers::lines; ++step) mine.come_to(threadIdx.x, step);
+  words[1] += 1;
+  atomicExch(&words[0], 0u);
+}
+__global__ void wait_for_the_last(void** parameters) {
+  auto* const words = static_cast<u32*>(parameters[0]);
+  if (threadIdx.x == blockDim.x - 1) atomicAdd(&words[0], 1u);
+  while (atomicAdd(&words[0], 0u) == 0) __nanosleep(100);
+  words[1] += 1;
+}
+
+TEST(block_runner, who_waits_for_a_word_lets_the_others_go_on) {
+  the_calls = &only_waits;
+  readers all(16, 100, 0);
+  u32 words[] = {0, 0};
+  void* parameters[] = {&all, words};
+  block_runner runner;
+  runner.run({"take_the_lock", entry_of<take_the_lock, false>(), parameters}, first_of({100, 1, 1}));
+  EXPECT_EQ(words[1], 100u);
+  words[1] = 0;
+  void* only_words[] = {words};
+  runner.run({"wait_for_the_last", entry_of<wait_for_the_last, false>(), only_words}, first_of({100, 1, 1}));
+  EXPECT_EQ(words[1], 100u);
+}
+
+__global__ void give_up(void** parameters) {
+  auto& mine = *static_cast<readers*>(parameters[0]);
+  for (u64 step = 1; step <= readers::lines; ++step) {
+    mine.come_to(threadIdx.x, step);
+    if (threadIdx.x == 70 && step == mine.part) throw std::runtime_error("gave up");
+  }
+}
+
+TEST(block_runner, what_a_thread_throws_ends_the_block) {
+  the_calls = &only_waits;
+  const host_entry kernel = entry_of<give_up, false>();
+  block_runner runner;
+  readers all(16, 100, 150);
+  void* parameters[] = {&all};
+  EXPECT_THROW(runner.run({"give_up", kernel, parameters, 1, 1}, first_of({100, 1, 1})), std::runtime_error);
+  readers none(16, 100, 5000);  // and the runner is as good as new
+  parameters[0] = &none;
+  runner.run({"give_up", kernel, parameters, 1, 2}, first_of({100, 1, 1}));
+  EXPECT_EQ(none.at, std::vector<u64>(100, readers::lines));
 }
 
 TEST(block_runner, an_index_has_one_thread) {

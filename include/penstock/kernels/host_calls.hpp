@@ -17,7 +17,7 @@ struct host_calls {
   void (*wait)(u32 kind, u32 lanes);  ///< barrier_kind; lanes: of a warp
 };
 
-enum barrier_kind : u32 { of_block, of_warp };
+enum barrier_kind : u32 { of_block, of_warp, of_nobody };  ///< of_nobody: it lets the others of its block go on
 
 /// As CUDA's dim3.
 struct extent {

@@ -1,7 +1,7 @@
 // The words of CUDA C++ for a host compiler, so that a kernel's source runs on the CPU executor as it is.
 //
-// One OS thread runs a block: its threads one after the other, or, where they wait for each other (__syncthreads, shuffles), as
-// fibers that the library switches. So `__shared__` is memory of that OS thread.
+// One OS thread runs a block: its threads one after the other, or in turns where they wait for each other (__syncthreads,
+// shuffles) or for lines, as fibers that the library switches. So `__shared__` is memory of that OS thread.
 #pragma once
 
 #include "penstock/kernels/host_calls.hpp"
@@ -81,6 +81,12 @@ inline u32 lanes_of_warp() {
 }
 
 inline u32 lanes_named(u32 lanes = 0xffffffffu) { return lanes; }
+
+/// Called where a thread may wait for a word that another one of its block holds, which lets others go on at a line.
+inline void try_again() {
+  static thread_local u32 tries = 0;
+  if (++tries % 64 == 0) the_calls->wait(of_nobody, 0);
+}
 
 /// Instantiated by the kernels that use it: that is how the library knows. So only templates may call it here.
 template <u32 Kind>
@@ -255,7 +261,7 @@ using std::signbit;
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
-inline void __nanosleep(unsigned) {}
+inline void __nanosleep(unsigned) { ::penstock::kernels::the_calls->wait(::penstock::kernels::of_nobody, 0); }
 inline float __int_as_float(int x) { return ::penstock::kernels::bits_as<float>(x); }
 inline float __uint_as_float(unsigned x) { return ::penstock::kernels::bits_as<float>(x); }
 inline int __float_as_int(float x) { return ::penstock::kernels::bits_as<int>(x); }
@@ -297,7 +303,6 @@ PENSTOCK_ATOMIC(atomicAdd, old + v)
 PENSTOCK_ATOMIC(atomicSub, old - v)
 PENSTOCK_ATOMIC(atomicMin, v < old ? v : old)
 PENSTOCK_ATOMIC(atomicMax, old < v ? v : old)
-PENSTOCK_ATOMIC(atomicExch, v)
 PENSTOCK_ATOMIC(atomicAnd, old& v)
 PENSTOCK_ATOMIC(atomicOr, old | v)
 PENSTOCK_ATOMIC(atomicXor, old ^ v)
@@ -307,6 +312,13 @@ PENSTOCK_ATOMIC(atomicDec, old == 0 || old > v ? v : old - 1)
 template <class T>
 inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected,
                    typename penstock::kernels::same<T>::type desired) {
-  return penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
+  const T seen = penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
+  if (seen != expected) penstock::kernels::try_again();
+  return seen;
+}
+template <class T>
+inline T atomicExch(T* at, typename penstock::kernels::same<T>::type v) {
+  penstock::kernels::try_again();
+  return penstock::kernels::update(at, [=](T) { return static_cast<T>(v); });
 }
 // NOLINTEND(bugprone-reserved-identifier)

@@ -37,7 +37,6 @@ _BLOCK = 256  # threads
 _MOST_BLOCK = 1024
 _MOST_BLOCK_Z = 64
 _MOST_THREADS = 2**40 - 1
-_HOST_BLOCKS_PER_THREAD = 4
 _KEPT_SHAPES = 64
 _POLL_SECONDS = 0.0002
 _GRACE_SECONDS = 2.0
@@ -331,7 +330,7 @@ class Kernel:
         if grid is not None:
             return size, _extent(grid, "grid")
         facts = self._native.facts(math.prod(size), shared)
-        per_unit = facts["blocks_per_unit"] if self._cuda else _HOST_BLOCKS_PER_THREAD
+        per_unit = facts["blocks_per_unit"] if self._cuda else 1
         return size, (max(1, per_unit * facts["units"]), 1, 1)
 
 
