@@ -335,6 +335,24 @@ def test_what_is_no_picture_is_refused(dataset: collages.Dataset, picture: Any) 
         collages.collage(picture, dataset, executor="cpu")
 
 
+def test_a_pipe_is_not_waited_for(dataset: collages.Dataset, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(OSError, match=r"pipe\.png: it is no file: name a PNG"):
+        collages.collage(tmp_path / "pipe.png", dataset, executor="cpu")
+
+
+@pytest.mark.filterwarnings("error")
+def test_pictures_of_many_pixels_are_read_or_refused_for_that(
+    dataset: collages.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(noise(32, 32), tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)  # Pillow warns of more, and refuses twice as many
+    assert collages.collage(tmp_path / "large.png", dataset, executor="cpu").pixels.shape == (32, 32, 3)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+    with pytest.raises(OSError, match=r"large\.png: it has more than 1,000 pixels: make it smaller"):
+        collages.collage(tmp_path / "large.png", dataset, executor="cpu")
+
+
 def test_synthetic_datasets_follow_from_the_seed(tmp_path: Path, executor: Executor) -> None:
     made = [
         collages.make_synthetic_dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import warnings
@@ -40,10 +41,16 @@ def open_picture(path: str | os.PathLike[str]) -> Any:
     image = pillow()
     from PIL import ImageOps
 
+    if _is_special(Path(path)):  # a pipe would be waited for
+        raise Error(f"open {printable(path)}: it is no file: name a PNG, JPEG or WebP file", errno.ENODEV)
     try:
-        with warnings.catch_warnings(), image.open(path) as opened:
-            warnings.simplefilter("ignore")  # of details, such as EXIF
-            return in_rgb(ImageOps.exif_transpose(opened))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of details, such as EXIF, and of many pixels
+            with image.open(path) as opened:
+                return in_rgb(ImageOps.exif_transpose(opened))
+    except image.DecompressionBombError as error:
+        limit = f"it has more than {2 * image.MAX_IMAGE_PIXELS:,} pixels"
+        raise Error(f"open {printable(path)}: {limit}: make it smaller", 0) from error
     except Exception as error:  # Pillow's decoders raise many kinds
         number = error.errno if isinstance(error, OSError) and error.errno else 0
         reason = os.strerror(number) if number else "it is no picture that Pillow reads, or it is damaged"
