@@ -157,6 +157,29 @@ def test_a_kernel_has_the_other_calls_of_a_folder(tmp_path: Path, device: str) -
     assert not (tmp_path / "old").exists()
 
 
+NOTHING_HELD = """
+__global__ void hold_nothing(penstock::files fs, penstock::array<int> out) {
+  const auto file = fs.open("file", "r+"), reader = fs.open("file");
+  const auto behind = fs.map(file, 100, 8, true), refused = fs.map(reader, 0, 8, true);
+  out[0] = behind.count + refused.count;
+  out[1] = fs.unmap(file, behind);
+  out[2] = fs.unmap(reader, refused);
+  out[3] = fs.pwrite(file, "NEW", 3, 0).error;
+  out[4] = fs.close(reader);
+  out[5] = fs.close(file);
+}
+"""
+
+
+def test_a_map_of_nothing_ends_no_descriptor(tmp_path: Path, device: str) -> None:
+    (tmp_path / "file").write_bytes(b"old text")
+    memory, out = codes(6, device)
+    with mounted(tmp_path, device, writable=True) as folder:
+        penstock.kernel(NOTHING_HELD, device=device)(folder, out, threads=1).wait()
+    assert memory.tolist() == [0] * 6
+    assert (tmp_path / "file").read_bytes() == b"NEW text"
+
+
 MODES = """
 __global__ void modes(penstock::files fs, penstock::array<int> errors) {
   errors[0] = fs.open("there", "r").error;

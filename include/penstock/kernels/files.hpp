@@ -115,7 +115,8 @@ class folder_calls {
     asked.count = count;
     asked.flags = writable ? to_read | to_write : to_read;
     const folder_answer given = call(asked);
-    return {static_cast<char*>(given.memory), given.value, static_cast<int>(given.error), asked.flags, offset, given.entry};
+    const u32 flags = given.memory != nullptr ? asked.flags : 0;  // of nothing, `unmap` lets nothing go
+    return {static_cast<char*>(given.memory), given.value, static_cast<int>(given.error), flags, offset, given.entry};
   }
   PENSTOCK_KERNEL_FN int unmap(opened_file const& file, held_bytes const& held) const {
     folder_request asked = about(folder_op::unmap, file);
