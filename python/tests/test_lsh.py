@@ -139,6 +139,13 @@ def test_records_that_are_all_equal_are_found_by_the_smallest_id(
     assert (found.candidates, found.cut) == (300, 3)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e18])
+def test_vectors_of_any_magnitude_have_an_index(tmp_path: Path, executor: Executor, scale: float) -> None:
+    lsh.build(tmp_path, np.full((50, 16), scale), executor=executor)
+    with lsh.Index(tmp_path, executor=executor) as index:
+        assert index.query(np.full(16, scale), 3).ids.tolist() == [[0, 1, 2]]
+
+
 def test_a_single_record_is_an_index(tmp_path: Path, executor: Executor) -> None:
     facts = lsh.build(tmp_path, [[1, 2, 3]], executor=executor)
     assert (facts.records, facts.dimensions, facts.record_bytes) == (1, 3, 16)
@@ -224,6 +231,8 @@ def test_queries_that_cannot_be_answered_are_refused(
         ([[1, 2]], {"candidates": 0}, "candidates 0"),
         ([[1, 2]], {"width": float("inf")}, "width inf"),
         ([[1, 2]], {"width": 1e300}, "width 1e"),
+        ([[1, 2]], {"width": 1e-40}, "width 1e"),
+        ([[1, 2], [3, 1e19]], {}, r"row 1 has a number of 1e\+19: squares of distances overflow"),
         ([[1, 2]], {"tables": 0}, "tables 0"),
         ([1, 2], {}, r"vectors of shape \(2,\)"),
         (np.zeros((0, 2)), {}, "one or more of each"),

@@ -100,6 +100,7 @@ class Index:
         self._folder = folder_text(folder)
         self._turn = threading.Lock()
         self._asking: int | None = None
+        self._process = os.getpid()
         self._native: LshIndex | None = load_native().LshIndex(
             self._folder,
             given["executor"],
@@ -190,6 +191,10 @@ class Index:
         native = self._native
         if native is None:
             raise ValueError(f"index {self._folder}: it is closed: open it again")
+        if self._process != os.getpid():
+            raise ValueError(
+                f"index {self._folder}: this process was forked from the one that opened it: open it again"
+            )
         if self._asking == threading.get_ident():
             raise ValueError(f"index {self._folder}: a query is under way: ask after it, not in its progress")
         with self._turn:

@@ -28,7 +28,7 @@ RECORDS = "records"
 INDEX = "lsh.index"
 MOST_DIMENSIONS = 1 << 20
 MOST_RECORD_BYTES = 1 << 40
-MOST_WIDTH = 1e38
+LEAST_WIDTH, MOST_WIDTH = float(np.finfo(np.float32).tiny), 1e38
 WRITTEN_AT_ONCE = 1 << 24  # bytes
 
 
@@ -178,8 +178,8 @@ def build(
 
 def _width(given: Any) -> float:
     width = checked_number("width", given["width"])
-    if not 0 <= width <= MOST_WIDTH:
-        raise ValueError(f"width {width}: give a number from 0 to {MOST_WIDTH:g}")
+    if width != 0 and not LEAST_WIDTH <= width <= MOST_WIDTH:
+        raise ValueError(f"width {width}: give 0, or a number from {LEAST_WIDTH:.2g} to {MOST_WIDTH:g}")
     return width
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,18 @@ def as_vectors(given: Any, name: str, dimensions: int | None = None, first: int 
         raise ValueError(f"{name} of shape {array.shape}: the index has {dimensions} dimensions")
     with np.errstate(over="ignore"):  # what is too large for float32 is infinite then
         numbers = np.ascontiguousarray(array, dtype=np.float32)
-    finite = np.isfinite(numbers).all(axis=1)
+    largest = np.abs(numbers).max(axis=1)
+    finite = np.isfinite(largest)
     if not finite.all():
         raise ValueError(
             f"{name}: row {first + int(finite.argmin())} has a number that is not finite: leave it out"
+        )
+    limit = math.sqrt(float(np.finfo(np.float32).max) / numbers.shape[1]) / 2  # of two opposite ones, too
+    fits = largest <= limit
+    if not fits.all():
+        row = int(fits.argmin())
+        raise ValueError(
+            f"{name}: row {first + row} has a number of {largest[row]:.3g}: squares of distances overflow "
+            f"above {limit:.3g}: scale the vectors"
         )
     return numbers
