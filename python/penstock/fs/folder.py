@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, SupportsIndex, TypedDict
 
+from penstock.arguments import reading
 from penstock.arrays.layout import path_text
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Few, Size, Switch, checked, show_options
+from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self, Unpack
@@ -113,28 +115,30 @@ class File:
 
     def read(self, count: int = -1, offset: int = 0) -> bytes:
         """Up to `count` bytes from `offset` on; -1: to the end of the file."""
-        if offset < 0:
-            raise ValueError(f"offset {offset}: it must not be negative")
-        left = max(self.size - offset, 0)
-        room = bytearray(left if count < 0 else min(count, left))
+        wanted = count if type(count) is int else whole_number(count)
+        if wanted is None:
+            raise TypeError(f"count {count!r}: give a whole number, or -1 for all")
+        left = max(self.size - _checked_number("offset", offset), 0)
+        room = bytearray(left if wanted < 0 else min(wanted, left))
         return bytes(memoryview(room)[: self.readinto(room, offset)])
 
     def readinto(self, buffer: Buffer, offset: int = 0) -> int:
         """Fill a writable buffer from `offset` on. Returns how many bytes there were."""
-        with _bytes_of(buffer, writable=True) as view:
-            answer = self._folder.native.read_into(self._open(), _address_of(view), len(view), _count(offset))
+        start = _checked_number("offset", offset)
+        with _memory_of(f"read {self.path}", buffer, writable=True) as (address, count):
+            answer = self._folder.native.read_into(self._open(), address, count, start)
         return self._checked(*answer)
 
     def write(self, data: Buffer, offset: int = 0) -> int:
         """Store bytes at `offset`; with mode "a" behind the last one. Returns how many."""
-        with _bytes_of(data) as view:
-            start, count = _address_of(view), len(view)
-            answer = self._folder.native.write_from(self._open(), start, count, _count(offset))
+        start = _checked_number("offset", offset)
+        with _memory_of(f"write {self.path}", data) as (address, count):
+            answer = self._folder.native.write_from(self._open(), address, count, start)
         return self._checked(*answer)
 
     def truncate(self, size: int) -> None:
         """Make the file `size` bytes long; what it gets is zeros."""
-        self._checked(self._folder.native.truncate(self._open(), _count(size)), 0)
+        self._checked(self._folder.native.truncate(self._open(), _checked_number("size", size)), 0)
 
     def sync(self) -> None:
         """Return when all that was stored is on the device for good (fsync)."""
@@ -176,17 +180,23 @@ class Folder:
     def __init__(self, root: str, native: MountedFolder) -> None:
         self.root = root
         self._native: MountedFolder | None = native
+        self._process = os.getpid()
         self._begins = threading.RLock()  # held where no launch may begin
 
     @property
     def native(self) -> MountedFolder:
         if self._native is None:
             raise ValueError(f"{self.root}: it is closed: mount it again")
+        if self._process != os.getpid():
+            raise ValueError(
+                f"{self.root}: this process was forked from the one that mounted it: mount it again"
+            )
         return self._native
 
     @property
     def closed(self) -> bool:
-        return self._native is None
+        """Also in a forked process, where nothing of it is open."""
+        return self._native is None or self._process != os.getpid()
 
     @property
     def view_address(self) -> int:
@@ -282,11 +292,16 @@ class Folder:
             self.native.flush()
 
     def close(self) -> None:
-        """Flush, and end the folder with all files that are open. Launches end first, as for `flush`."""
+        """Flush, and end the folder with all files that are open. Launches end first, as for `flush`.
+
+        Where the flush fails the folder stays mounted: remove the cause and close it again.
+        """
+        if self.closed:
+            return
         with self._settled("close"):
-            native, self._native = self._native, None
-            if native is not None:
-                native.flush()
+            if self._native is not None:
+                self._native.flush()
+                self._native = None
 
     @contextlib.contextmanager
     def _settled(self, what: str) -> Iterator[None]:
@@ -364,22 +379,25 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
     return Folder(path, native)
 
 
-def _bytes_of(buffer: Buffer, *, writable: bool = False) -> memoryview:
-    view = memoryview(buffer)
-    if writable and view.readonly:
-        raise TypeError(f"readinto: {type(buffer).__name__} is read-only: give a writable buffer")
-    if not view.c_contiguous:
-        raise ValueError("the buffer's bytes do not follow each other: copy it first")
-    return view.cast("B") if view.nbytes else memoryview(bytearray())
-
-
-def _address_of(view: memoryview) -> int:
+@contextlib.contextmanager
+def _memory_of(what: str, buffer: Buffer, *, writable: bool = False) -> Iterator[tuple[int, int]]:
+    """Address and bytes of a buffer, which may map a file that others cut short."""
     import numpy as np
 
-    return int(np.frombuffer(view, dtype=np.uint8).ctypes.data) if len(view) else 0
+    view = memoryview(buffer)
+    if writable and view.readonly:
+        raise TypeError(f"{what}: {type(buffer).__name__} is read-only: give a writable buffer")
+    if not view.c_contiguous:
+        raise ValueError(f"{what}: the buffer's bytes do not follow each other: copy it first")
+    memory = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
+    with contextlib.nullcontext() if isinstance(buffer, bytes | bytearray) else reading(what, memory):
+        yield int(memory.ctypes.data), len(memory)
 
 
-def _count(value: int) -> int:
-    if value < 0:
-        raise ValueError(f"{value}: it must not be negative")
-    return value
+def _checked_number(what: str, value: SupportsIndex) -> int:
+    number = value if type(value) is int else whole_number(value)  # which takes longer than a read
+    if number is None:
+        raise TypeError(f"{what} {value!r}: give a whole number")
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{what} {number}: it must be from 0 to 2^63 - 1")
+    return number

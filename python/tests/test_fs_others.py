@@ -1,0 +1,124 @@
+"""penstock.fs.mount: what others do to files that are open here, and what is in the way of a call."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import penstock
+import pytest
+from penstock import fs
+from places import DEVICES
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+
+
+@pytest.fixture(params=DEVICES)
+def executor(request: pytest.FixtureRequest) -> Literal["cpu", "cuda"]:
+    return "cuda" if "cuda" in str(request.param) else "cpu"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> fs.Folder:
+    return fs.mount(tmp_path, writable=True, executor=executor, cache="1MiB", line=512)
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """No file may grow beyond 1 MiB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_folder_whose_flush_fails_stays_mounted(
+    tmp_path: Path, executor: Literal["cpu", "cuda"], limited: None
+) -> None:
+    folder = fs.mount(tmp_path, writable=True, executor=executor, cache="4MiB")
+    text = bytes(range(256)) * 8192
+    file = folder.open("file", "w")
+    file.write(text)
+    with pytest.raises(penstock.Error, match="write"):
+        folder.close()
+    assert not folder.closed
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    folder.close()
+    assert (tmp_path / "file").read_bytes() == text
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_memory_that_maps_a_cut_file_is_an_error(tmp_path: Path, folder: fs.Folder, writes: bool) -> None:
+    (tmp_path / "other").write_bytes(b"x" * 100_000)
+    memory: Any = np.memmap(tmp_path / "other", np.uint8, "r+")
+    with folder.open("file", "w+") as file:
+        file.write(b"y" * 100_000)
+        os.truncate(tmp_path / "other", 10)
+        with pytest.raises(penstock.Error, match="argument maps a file that was cut short"):
+            file.write(memory) if writes else file.readinto(memory)
+        assert file.read() == b"y" * 100_000
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 63, 1 << 70, 1.5, "1", None, True])
+def test_what_is_no_offset_is_refused_in_a_sentence(folder: fs.Folder, number: Any) -> None:
+    with folder.open("file", "w+") as file:
+        for call in (
+            lambda: file.read(1, number),
+            lambda: file.readinto(bytearray(1), number),
+            lambda: file.write(b"x", number),
+            lambda: file.truncate(number),
+        ):
+            with pytest.raises((ValueError, TypeError), match=r"(offset|size) .*: (give a whole|it must be)"):
+                call()
+        assert file.size == 0
+
+
+FORKED = """
+import os, sys
+from penstock import fs, lsh
+from pathlib import Path
+folder = fs.mount(sys.argv[1], writable=True, executor="cpu")
+file = folder.open("file", "w+")
+file.write(b"x" * 10000)
+lsh.build(sys.argv[1] + "/points", [[1.0, 2.0], [3.0, 4.0]], executor="cpu")
+index = lsh.Index(sys.argv[1] + "/points", executor="cpu")
+child = os.fork()
+if child == 0:
+    for call in (lambda: file.write(b"y"), lambda: folder.open("file"), lambda: index.query([1.0, 2.0])):
+        try:
+            call()
+            os._exit(2)
+        except ValueError as problem:
+            print(str(problem).partition(": ")[2], flush=True)
+    file.close()
+    folder.close()
+    os._exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+file.close()
+assert index.query([1.0, 2.0]).ids.tolist() == [[0]]
+folder.close()
+assert Path(sys.argv[1], "file").read_bytes() == b"x" * 10000
+"""
+
+
+def test_a_forked_process_has_neither_the_folder_nor_the_index(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    forked = "this process was forked from the one that"
+    assert done.stdout.splitlines() == [
+        f"{forked} mounted it: mount it again",
+        f"{forked} mounted it: mount it again",
+        f"{forked} opened it: open it again",
+    ]
