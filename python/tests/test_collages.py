@@ -18,7 +18,7 @@ from places import DEVICES
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pytest.importorskip("PIL", reason="Pillow is not installed")
 
-from penstock import collages, lsh
+from penstock import Error, collages, lsh
 from penstock.cli.main import main
 from PIL import Image
 
@@ -332,6 +332,15 @@ def test_histograms_that_are_no_numbers_are_refused(dataset: collages.Dataset) -
 )
 def test_what_is_no_picture_is_refused(dataset: collages.Dataset, picture: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="picture"):
+        collages.collage(picture, dataset, executor="cpu")
+
+
+def test_a_picture_that_maps_a_cut_file_is_refused(dataset: collages.Dataset, tmp_path: Path) -> None:
+    """The end of the process else: SIGBUS."""
+    np.save(tmp_path / "pixels.npy", noise(320, 320))
+    picture = np.load(tmp_path / "pixels.npy", mmap_mode="r")
+    os.truncate(tmp_path / "pixels.npy", 5000)
+    with pytest.raises(Error, match="an argument maps a file that was cut short"):
         collages.collage(picture, dataset, executor="cpu")
 
 

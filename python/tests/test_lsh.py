@@ -19,7 +19,7 @@ from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
-from penstock import lsh
+from penstock import Error, lsh
 
 Executor = Literal["cpu", "cuda"]
 Floats = npt.NDArray[np.float32]
@@ -516,6 +516,27 @@ def test_find_within_refuses_what_is_no_search(
     np.zeros((3, 4), np.float32).tofile(tmp_path / "set")
     with pytest.raises((ValueError, TypeError, OSError), match=sentence):
         lsh.find_within(tmp_path, sets, queries, distance, record_bytes=record_bytes, executor="cpu")
+
+
+@pytest.mark.parametrize("call", ["build", "query", "find_within"])
+def test_vectors_that_map_a_cut_file_are_refused(tmp_path: Path, call: str) -> None:
+    """The end of the process else: SIGBUS."""
+    lsh.build(tmp_path / "points", drawn(10, 4), tables=1, executor="cpu")
+    before = (tmp_path / "points" / "records").read_bytes()
+    np.save(tmp_path / "vectors.npy", drawn(5000, 4))
+    vectors = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    os.truncate(tmp_path / "vectors.npy", 5000)
+    with lsh.Index(tmp_path / "points", executor="cpu") as index:
+        calls: dict[str, Callable[[], object]] = {
+            "build": lambda: lsh.build(tmp_path / "points", vectors, executor="cpu"),
+            "query": lambda: index.query(vectors[4000:]),
+            "find_within": lambda: lsh.find_within(
+                tmp_path / "points", ["records"], vectors[4000:], 1, record_bytes=16, executor="cpu"
+            ),
+        }
+        with pytest.raises(Error, match="an argument maps a file that was cut short"):
+            calls[call]()
+    assert (tmp_path / "points" / "records").read_bytes() == before
 
 
 def test_copies_of_an_index_are_the_index(tmp_path: Path) -> None:

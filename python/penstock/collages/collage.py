@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from penstock.arguments import reading
 from penstock.callbacks import Progress
 from penstock.collages.dataset import Dataset
 from penstock.collages.pictures import BLOCK, Pixels, blocks_of, in_rgb, open_picture, pillow
@@ -105,9 +106,10 @@ def collage(
     """
     given = checked(CollageOptions, options)
     found = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
-    pixels = np.ascontiguousarray(_pixels(picture))
+    with reading("make a collage", picture):
+        pixels = np.ascontiguousarray(_pixels(picture))
+        histograms = load_native().lsh_histograms(pixels, given["executor"], given["threads"])
     rows, columns = pixels.shape[0] // BLOCK, pixels.shape[1] // BLOCK
-    histograms = load_native().lsh_histograms(pixels, given["executor"], given["threads"])
     with Index(found.folder, fallback=FALLBACK, **given) as index:
         found.check(index.facts)
         nearest = index.query(histograms, progress=progress)

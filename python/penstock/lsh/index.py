@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from penstock.arguments import reading
 from penstock.callbacks import Progress
 from penstock.checks import checked_count
 from penstock.graph.options import Executor
@@ -135,10 +136,11 @@ class Index:
             ValueError, TypeError: For another shape, or a number that is not finite.
             penstock.Error: For records that cannot be read.
         """
-        asked = as_vectors(vectors, "vectors", self._facts.dimensions)
         count = checked_count("nearest", nearest, 1, MOST_NEAREST)
-        with self._in_turn() as native:
-            answer = native.query(asked, count, bool(exact), progress)
+        with reading(f"query {self._folder}", vectors):
+            asked = as_vectors(vectors, "vectors", self._facts.dimensions)
+            with self._in_turn() as native:
+                answer = native.query(asked, count, bool(exact), progress)
         found = answer["ids"]
         ids = found.astype(np.int64)
         ids[found == NO_ID] = -1

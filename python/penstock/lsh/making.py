@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat, SupportsIndex, 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.arguments import reading
 from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_number
 from penstock.errors import Error
@@ -97,9 +98,12 @@ def _replace_records(path: Path, array: npt.NDArray[Any], size: int) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=f".{RECORDS}.", suffix=".part", dir=path) as drafts:
             draft = Path(drafts) / RECORDS
-            _write(draft, array, size)
+            with reading(f"write {path / RECORDS}", array):
+                _write(draft, array, size)
             (path / INDEX).unlink(missing_ok=True)  # of other records
             draft.replace(path / RECORDS)
+    except Error:
+        raise
     except OSError as error:
         raise _unwritten(path / RECORDS, error) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat, SupportsIndex, 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.arguments import reading
 from penstock.checks import checked_count, checked_number
 from penstock.graph.options import Executor
 from penstock.lsh.folders import folder_text
@@ -77,20 +78,20 @@ def find_within(
         penstock.Error: For sets that cannot be read.
     """
     given = checked(WithinOptions, options)
-    asked = as_vectors(vectors, "vectors")
     if isinstance(sets, str):
         raise TypeError(f"sets {sets!r}: give a list of names")
-    answer = load_native().lsh_find_within(
-        folder_text(folder),
-        [folder_text(name) for name in sets],
-        checked_count("record_bytes", record_bytes, 16),
-        asked,
-        checked_number("distance", distance),
-        given["executor"],
-        given["cache"] or 0,
-        given["line"],
-        given["threads"],
-    )
+    with reading(f"search {folder_text(folder)}", vectors):
+        answer = load_native().lsh_find_within(
+            folder_text(folder),
+            [folder_text(name) for name in sets],
+            checked_count("record_bytes", record_bytes, 16),
+            as_vectors(vectors, "vectors"),
+            checked_number("distance", distance),
+            given["executor"],
+            given["cache"] or 0,
+            given["line"],
+            given["threads"],
+        )
     found = answer["found"][:, 0]
     missing = found == NO_MATCH
     numbers = np.where(missing, -1, (found >> np.uint64(32)).astype(np.int64))
