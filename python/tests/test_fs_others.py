@@ -69,6 +69,15 @@ def test_memory_that_maps_a_cut_file_is_an_error(tmp_path: Path, folder: fs.Fold
         assert file.read() == b"y" * 100_000
 
 
+def test_a_file_that_outgrows_its_room_names_it(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> None:
+    with fs.mount(tmp_path, writable=True, executor=executor, cache=8 * 512, line=512) as folder:
+        with folder.open("file", "w") as file:
+            for call in (lambda: file.write(b"x", 1 << 40), lambda: file.truncate(1 << 40)):
+                with pytest.raises(OSError, match=r"it has room for [\d,]+ bytes since it was opened"):
+                    call()
+        assert folder.stat("file").size == 0
+
+
 @pytest.mark.parametrize("number", [-1, 1 << 63, 1 << 70, 1.5, "1", None, True])
 def test_what_is_no_offset_is_refused_in_a_sentence(folder: fs.Folder, number: Any) -> None:
     with folder.open("file", "w+") as file:

@@ -159,8 +159,14 @@ class File:
 
     def _checked(self, error: int, value: int) -> int:
         if error != 0:
-            raise OSError(error, os.strerror(error), self.path)
+            raise OSError(error, self._reason(error), self.path)
         return value
+
+    def _reason(self, error: int) -> str:
+        if error != errno.EFBIG or self._descriptor is None:
+            return os.strerror(error)
+        room = f"it has room for {self._descriptor.range_bytes:,} bytes since it was opened"
+        return f"{room}: open it again when it is longer, or mount the folder with a larger cache"
 
     def __enter__(self) -> Self:
         return self
