@@ -41,6 +41,64 @@ def limited() -> Iterator[None]:
     signal.signal(signal.SIGXFSZ, handler)
 
 
+def append(path: Path, text: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(text)
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+def test_what_others_append_to_a_file_that_is_open_to_be_written_stays(
+    tmp_path: Path, folder: fs.Folder, flushes: bool
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1000)
+    with folder.open("file", "r+") as file:
+        assert file.read() == b"x" * 1000
+        append(path, b"y" * 3000)
+        if flushes:
+            folder.flush()
+        assert file.size == 1000
+    assert path.read_bytes() == b"x" * 1000 + b"y" * 3000
+    with folder.open("file", "r+") as file:
+        assert file.write(b"z") == 1  # another line than the last
+        append(path, b"w")
+    assert path.read_bytes() == b"z" + b"x" * 999 + b"y" * 3000 + b"w"
+    with folder.open("file") as file:
+        assert file.read() == path.read_bytes()
+
+
+def test_what_others_append_behind_a_flush_stays(tmp_path: Path, folder: fs.Folder) -> None:
+    path = tmp_path / "file"
+    with folder.open("file", "w") as file:
+        file.write(b"x" * 700)
+        folder.flush()
+        append(path, b"y" * 100)  # before the end of a line
+    assert path.read_bytes() == b"x" * 700 + b"y" * 100
+    with folder.open("file") as file:
+        assert file.read() == path.read_bytes()
+
+
+def test_what_others_cut_from_a_file_that_was_not_stored_into_stays_cut(
+    tmp_path: Path, folder: fs.Folder
+) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 5000)
+    with folder.open("file", "r+"):
+        os.truncate(tmp_path / "file", 10)
+    assert (tmp_path / "file").read_bytes() == b"x" * 10
+
+
+def test_what_others_store_is_seen_by_the_next_open_also_behind_one_to_write(
+    tmp_path: Path, folder: fs.Folder
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 5000)
+    with folder.open("file", "r+") as file:
+        assert file.read() == b"x" * 5000
+        path.write_bytes(b"y" * 5000)
+    with folder.open("file") as file:
+        assert file.read() == b"y" * 5000
+
+
 def test_a_folder_whose_flush_fails_stays_mounted(
     tmp_path: Path, executor: Literal["cpu", "cuda"], limited: None
 ) -> None:

@@ -122,11 +122,14 @@ void file_space::finalize_sizes(std::span<u64 const> sizes) {
   const std::scoped_lock lock(mutex_);
   for (u64 s = 0; s < slots_.size(); ++s) {
     version* const v = slots_[s].owner;
-    if (v == nullptr || v->media->shape().read_only || sizes[s] >> size_bits != slots_[s].generation) continue;
-    v->size = sizes[s] & size_mask;
+    const u64 size = sizes[s] & size_mask;
+    const bool is_known = sizes[s] >> size_bits == slots_[s].generation && size != size_mask;  // not where its open timed out
+    if (v == nullptr || v->media->shape().read_only || !is_known) continue;
+    v->size = size;
     if (!fit_size(*v, false) || fsync(v->media->file()) != 0) {
       throw_os_error("flush", "a file in " + root_, errno, "make room on its disk, then flush again");
     }
+    note_seen(*v);
   }
 }
 
@@ -245,7 +248,8 @@ file_space::outcome file_space::open_version(open_work& work) {
     }
     closed_.erase(v.closed);
     v.seen = cuts ? stamp_of(about, file.get()) : now;
-    v.size = size;
+    v.size = v.given_size = size;
+    v.resized = false;
     v.truncations = 0;
     v.can_write = writes;
     v.written_once = once;
@@ -387,17 +391,33 @@ void file_space::note_size(version& v, file_call::request const& asked) {
   v.truncations = truncations;
 }
 
-/// Gives the file the size that its users know; false, with errno. What is written once never gets shorter by it, since others
-/// may have made it longer, also between the two calls.
-bool file_space::fit_size(version const& v, bool only_longer) {
+/// Gives the file the size that its users know; false, with errno. What others have cut stays cut where nobody here made the
+/// file longer, and what they have appended behind all that was written here stays. What is written once never gets shorter by
+/// it, since others may have made it longer, also between the two calls.
+bool file_space::fit_size(version& v, bool only_longer) {
   const int file = v.media->file();
   const auto size = static_cast<off_t>(v.size);
   struct stat about;
   if (fstat(file, &about) != 0) return false;
-  if (about.st_size == size || (about.st_size > size && (only_longer || v.written_once))) return true;
-  if (v.written_once && fallocate(file, 0, size - 1, 1) == 0) return true;
-  if (v.written_once && errno != EOPNOTSUPP) return false;
-  return ftruncate(file, size) == 0;
+  const bool cuts =
+      about.st_size > size && !only_longer && !v.written_once && static_cast<u64>(about.st_size) <= v.media->written_end();
+  if (!cuts && (about.st_size >= size || v.size <= v.given_size)) return true;
+  v.resized = true;
+  const bool is_longer = v.written_once && fallocate(file, 0, size - 1, 1) == 0;
+  if (v.written_once && !is_longer && errno != EOPNOTSUPP) return false;
+  if (!is_longer && ftruncate(file, size) != 0) return false;
+  v.given_size = v.size;
+  return true;
+}
+
+/// What its users have made of a file is no change that others made. Of a file that was only read, what others have done
+/// meanwhile is a change since its open.
+void file_space::note_seen(version& v) {
+  struct stat about;
+  if (!v.resized && v.media->written_end() == 0) return;
+  if (fstat(v.media->file(), &about) == 0) v.seen = stamp_of(about, v.media->file());
+  v.resized = false;
+  v.media->forget_writes();
 }
 
 file_space::outcome file_space::close(file_call::request const& asked) {
@@ -413,15 +433,14 @@ file_space::outcome file_space::close(file_call::request const& asked) {
   }
   // Whole lines were written: what follows the last byte goes. Nobody stores into it any more.
   if (wrote && !fit_size(*v, false)) answer.error = static_cast<u32>(errno);
-  // Of a file that was only read, what others have done meanwhile is a change since its open.
-  struct stat about;
-  if (wrote && fstat(v->media->file(), &about) == 0) v->seen = stamp_of(about, v->media->file());
+  if (wrote) note_seen(*v);
   answer.slot = v->slot;
   give_slot_back(*v);
   answer.generation = slots_[v->slot].generation;
   publish(*v, nullptr);
   v->closed = closed_.insert(closed_.end(), v->id);
-  if (v->written_once) forget_version(identity(v->id));  // its lines lack what the file had before
+  // Its lines lack what the file had before, or what others have appended.
+  if (v->written_once || v->seen.size != v->size) forget_version(identity(v->id));
   return answer;
 }
 
@@ -448,6 +467,9 @@ file_space::outcome file_space::truncate(file_call::request const& asked) {
   if (v->media->shape().read_only) return refuse(EBADF);
   note_size(*v, asked);
   if (ftruncate(v->media->file(), static_cast<off_t>(asked.number)) != 0) return refuse(errno);
+  v->given_size = asked.number;
+  v->resized = true;
+  v->media->note_write(asked.number);  // a truncation before it may come to the host behind it
   return {};
 }
 

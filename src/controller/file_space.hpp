@@ -93,8 +93,10 @@ class file_space {
     bool written_once = false;             ///< all of its users do (file_flag::write_once)
     u32 users = 0;                         ///< opens that were answered, less those that closes gave back
     u32 slot = 0;                          ///< while it has users
-    u64 size = 0;         ///< that its users have said it has: the file may be longer, by what follows in its last line
-    u32 truncations = 0;  ///< that `size` is behind
+    u64 size = 0;          ///< that its users have said it has: the file may be longer, by what follows in its last line
+    u64 given_size = 0;    ///< that the file was found with, or was last given: `size` is larger where its users made it longer
+    bool resized = false;  ///< by its users, since it was seen
+    u32 truncations = 0;   ///< that `size` is behind
     std::unique_ptr<storage_namespace> media;  ///< while it has users
 
     u64 first_byte() const { return range.first * granule_bytes; }
@@ -134,7 +136,8 @@ class file_space {
   media_list take_closable(bool now = false);  // likewise
   void close_retired();
   static void note_size(version& v, file_call::request const& asked);
-  static bool fit_size(version const& v, bool only_longer);
+  static bool fit_size(version& v, bool only_longer);
+  static void note_seen(version& v);
 
   std::string root_;
   folder_names names_;

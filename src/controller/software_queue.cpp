@@ -237,6 +237,7 @@ void software_queue::hand_on(storage_namespace const& space, decoded_command con
   work.give_up_ns = 0;
   // Reads ask for whole blocks, as direct I/O must; the end of the file cuts them. Writes must not make the file longer.
   work.asked = request.what == action::write ? space.valid_bytes(request.offset, request.bytes) : request.bytes;
+  if (work.what == action::write && space.grows()) space.note_write(work.offset + work.asked);
   work.file = file_index(request.index, false);
   work.descriptor = space.grows() ? space.file() : -1;
   if (request.what != action::flush) {

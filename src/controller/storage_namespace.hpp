@@ -72,6 +72,15 @@ class storage_namespace {
   /// The file system has refused RWF_NOWAIT.
   void note_no_wait_refused() const;
 
+  /// Of a file that grows, where the last of the bytes ends that writes were begun of; 0: of none.
+  u64 written_end() const { return written_end_.load(std::memory_order_acquire); }
+  void note_write(u64 end) const {
+    u64 seen = written_end_.load(std::memory_order_relaxed);
+    while (seen < end && !written_end_.compare_exchange_weak(seen, end, std::memory_order_acq_rel)) {}
+  }
+  /// REQUIRES: no write is under way.
+  void forget_writes() const { written_end_.store(0, std::memory_order_release); }
+
   /// System calls of a file that may be closed beside them.
   void note_call() const { calls_.fetch_add(1, std::memory_order_relaxed); }
   void note_call_ended() const { calls_.fetch_sub(1, std::memory_order_release); }
@@ -100,6 +109,7 @@ class storage_namespace {
   bool grows_ = false;
   bool written_once_ = false;
   u64 needed_bytes_ = 0;
+  mutable std::atomic<u64> written_end_{0};
   mutable std::atomic<u32> calls_{0};
   mutable std::atomic<int> read_flags_{RWF_NOWAIT};
 };

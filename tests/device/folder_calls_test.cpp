@@ -102,6 +102,16 @@ TEST_F(lone_folder, what_others_stored_while_it_was_open_is_seen_after_its_close
   EXPECT_EQ(std::string(3000, 'b'), read(root.view(), "file"));
 }
 
+TEST_F(lone_folder, what_others_stored_while_it_was_open_to_be_written_is_seen_after_its_close) {
+  write("file", std::string(3000, 'a'));
+  folder root = open_root(true);
+  const open_result opened = open(root.view(), "file", file_flag::read | file_flag::write);
+  EXPECT_EQ(std::string(3000, 'a'), read(root.view(), opened.file));
+  write("file", std::string(3000, 'b'));
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ(std::string(3000, 'b'), read(root.view(), "file"));
+}
+
 TEST_F(lone_folder, an_open_that_is_refused_changes_nothing) {
   write("file", "12345");
   write("second", "content");

@@ -57,6 +57,30 @@ TEST_F(flushed_folder, files_that_are_open_at_its_end_have_their_sizes) {
   EXPECT_EQ(1006u, std::filesystem::file_size(scratch / "file"));
 }
 
+TEST_F(flushed_folder, what_others_append_to_a_file_that_is_open_to_be_written_stays) {
+  folder root = open_root(true);
+  write("file", std::string(3000, 'a'));
+  const auto append = [this] { std::ofstream(scratch / "file", std::ios::binary | std::ios::app) << std::string(500, 'b'); };
+  open_result opened = open(root.view(), "file", to_write);
+  append();
+  root.flush();
+  EXPECT_EQ(3500u, std::filesystem::file_size(scratch / "file"));
+  EXPECT_EQ(1u, root.view().pwrite(g, opened.file, "!", 1, 0).value);
+  append();
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ("!" + std::string(2999, 'a') + std::string(1000, 'b'), read(root.view(), "file"));
+}
+
+TEST_F(flushed_folder, what_others_cut_from_a_file_that_nobody_made_longer_stays_cut) {
+  folder root = open_root(true);
+  write("file", std::string(3000, 'a'));
+  const open_result opened = open(root.view(), "file", to_write);
+  std::filesystem::resize_file(scratch / "file", 10);
+  root.flush();
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ(std::string(10, 'a'), read(root.view(), "file"));
+}
+
 // The last flush knew the same size in the same place, and no line is dirty: what is left is to cut and to sync.
 TEST_F(flushed_folder, cuts_and_syncs_files_of_known_sizes_whose_lines_are_clean) {
   {
