@@ -33,7 +33,9 @@ index_header shape_of(std::string const& folder, build_options const& options) {
     refuse_build(folder, std::to_string(options.projections_per_table) + " projections: choose 1 to " +
                              std::to_string(max_projections_per_table));
   }
-  if (!(options.width >= 0) || !std::isfinite(options.width)) refuse_build(folder, "the width: give a number from 0 on");
+  if (options.width != 0 && !(options.width >= min_width && options.width <= max_width)) {
+    refuse_build(folder, "the width: give 0, or a number from 1.2e-38 to 1e+38");
+  }
   if (!(options.candidates > 0)) refuse_build(folder, "candidates: give a number above 0");
   index_header h;
   h.dimensions = options.dimensions;

@@ -35,16 +35,21 @@ double expected_candidates(sampled_products const& sample, index_header const& s
 
 float choose_width(sampled_products const& sample, index_header const& shape, double candidates, u32 threads) {
   double squares = 0;
-  for (const float product : sample.products) squares += double{product} * product;
-  const double scale = std::sqrt(squares / static_cast<double>(std::max<u64>(sample.products.size(), 1)));
-  if (!(scale > 0) || !std::isfinite(scale)) return 1;
+  u64 finite = 0;  // a file of records may have others, of which nothing is found
+  for (const float product : sample.products) {
+    if (!std::isfinite(product)) continue;
+    squares += double{product} * product;
+    ++finite;
+  }
+  const double scale = std::sqrt(squares / static_cast<double>(std::max<u64>(finite, 1)));
+  if (!(scale > 0)) return 1;
   double low = std::log2(scale) - 16, high = std::log2(scale) + 4;
   for (u32 step = 0; step < 16; ++step) {
     const double middle = (low + high) / 2;
     const bool enough = expected_candidates(sample, shape, static_cast<float>(std::exp2(middle)), threads) >= candidates;
     (enough ? high : low) = middle;
   }
-  return static_cast<float>(std::exp2(high));
+  return static_cast<float>(std::clamp(std::exp2(high), double{min_width}, double{max_width}));
 }
 
 }  // namespace penstock::lsh

@@ -34,7 +34,7 @@ void check_header(std::string const& folder, index_header const& h, u64 file_byt
   const bool plain = h.records > 0 && h.records <= max_records && h.dimensions > 0 && h.dimensions <= max_dimensions &&
                      h.tables > 0 && h.tables <= max_tables && h.projections_per_table > 0 &&
                      h.projections_per_table <= max_projections_per_table && h.bucket_bits <= max_bucket_bits &&
-                     std::isfinite(h.width) && h.width > 0 && h.record_bytes % 16 == 0 &&
+                     h.width >= min_width && h.width <= max_width && h.record_bytes % 16 == 0 &&
                      h.record_bytes >= h.dimensions * sizeof(float);
   if (!plain) refuse_index(folder, "has a damaged header");
   if (file_bytes != h.file_bytes()) {
