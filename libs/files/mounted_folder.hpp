@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 namespace penstock::files {
 
 struct mount_options {
@@ -38,6 +40,8 @@ class mounted_folder {
   /// The same in local memory, where penstock::files of a kernel finds it.
   folder_view const* local_view() const { return view_.data(); }
   executor const& on() const { return *on_; }
+  /// This process was forked from the one that made it: nothing of it works here.
+  bool is_inherited() const { return process_ != ::getpid(); }
 
   /// A call without bytes to move.
   kernels::folder_answer call(kernels::folder_request asked, std::string const& path = "", std::string const& other = "");
@@ -54,6 +58,7 @@ class mounted_folder {
  private:
   kernels::folder_answer call_locked(kernels::folder_request asked, std::string const& path, std::string const& other);
 
+  pid_t process_ = ::getpid();
   std::unique_ptr<executor> on_;
   folder folder_;
   u64 cache_bytes_, line_bytes_;

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace penstock::lsh {
 
 inline constexpr auto local = memory_kind::local;
@@ -75,6 +77,8 @@ class lsh_index {
   /// The records in their file, for kernels.
   file_records records() const { return {folder_.view(), records_, header_.record_bytes}; }
   executor& on() const { return *on_; }
+  /// This process was forked from the one that made it: nothing of it works here.
+  bool is_inherited() const { return process_ != ::getpid(); }
   index_facts facts() const;
 
  private:
@@ -90,6 +94,7 @@ class lsh_index {
   void check(std::string const& what);
   file_descriptor open_file(char const* name);
 
+  pid_t process_ = ::getpid();
   std::string root_;
   index_options options_;
   std::unique_ptr<executor> on_;

@@ -169,7 +169,8 @@ if child == 0:
             print(str(problem).partition(": ")[2], flush=True)
     file.close()
     folder.close()
-    os._exit(3)
+    del folder, file, index
+    sys.exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 file.close()
 assert index.query([1.0, 2.0]).ids.tolist() == [[0]]
