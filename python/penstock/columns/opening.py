@@ -134,14 +134,14 @@ def convert(
 
 
 def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: str, remedy: str) -> None:
-    from penstock.columns import arrow
+    from penstock.columns import arrow, reading
 
     threads = options.get("threads", 0)
     with written_folder(target, operation, remedy) as made:
         if isinstance(source, (str, os.PathLike)):
             path = Path(os.fspath(source))
             pyarrow_for(f"convert {path}")
-            arrow.convert_file(path, made, options["memory"], threads, options["progress"])
+            reading.convert_file(path, made, options["memory"], threads, options["progress"])
         else:
             schema, batches, rows = _stream(source)
             arrow.convert(batches, schema, made, rows, threads, options["progress"])
