@@ -99,7 +99,7 @@ def test_names_that_are_given_come_first() -> None:
         ("'damaged.parquet'", r"open damaged\.parquet: pyarrow cannot read it"),
         ("'notes.txt'", r"open notes\.txt: its name ends in '\.txt'"),
         ("trips.parquet", r"trips\.parquet: the name of a table has one part, and a file stands in quotes"),
-        ("read_parquet('trips.parquet')", r"write a file in quotes, FROM"),
+        ("read_csv('late.2024.csv')", r"write a file in quotes, FROM"),
         (f"'{'x' * 300}.csv'", r"open x*\.csv: there is no such file"),
         (f"'{'x' * 300}'", r"no table .*x{300}.*: given are none"),
         ("trips", r"no table 'trips': given are none; write a file in quotes"),

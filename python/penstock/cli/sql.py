@@ -19,6 +19,7 @@ from penstock.cli.inputs import names_refused, refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.columns import Result, Table, TableOptions, open_table
+from penstock.columns.opening import files_named
 from penstock.columns.statements import prepared
 from penstock.report.whole_files import written_whole
 from penstock.sizes import format_seconds
@@ -70,13 +71,14 @@ def sql_command(
     analyze: bool,
     **options: Any,
 ) -> None:
-    """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes;
-    the statement calls it NAME, or by its file's name without the ending, or by its name on a volume. It may
-    name files itself, too.
+    """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes,
+    or a pattern of names of Parquet files; the statement calls it NAME, or by its file's name without the
+    ending, or by its name on a volume. It may name files itself, too.
 
     \b
     penstock sql "SELECT zone, avg(total) FROM trips GROUP BY zone" trips.parquet
     penstock sql "SELECT zone, avg(total) FROM 'trips.parquet' GROUP BY zone"
+    penstock sql "SELECT zone, avg(total) FROM '2024/*.parquet' GROUP BY zone"
     penstock sql "SELECT count(*) FROM t JOIN z ON t.zone = z.id" t=trips.parquet z=zones.csv
     """
     paths: dict[str, str] = {}
@@ -89,16 +91,15 @@ def sql_command(
                 f"'{name}': two tables have this name: say NAME=FILE", param_hint="SOURCE"
             )
         paths[name] = path
-    refuse_inputs("-o", output, paths.values())
     with progress_bar() as progress:
 
         def opened(source: Any) -> Table:
+            refuse_inputs("-o", output, files_named(source))
             table = open_table(source, progress=progress, **options)
             click.get_current_context().call_on_close(table.close)
             return table
 
         plan = prepared(statement, {name: opened(path) for name, path in paths.items()}, opened)
-    refuse_inputs("-o", output, (table.name for table in plan.opened))
     if explain or analyze:
         Console().print(escape(plan.explain(analyze)), soft_wrap=True)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import statistics
 from functools import partial
 from pathlib import Path
@@ -65,14 +66,15 @@ def taxi_command(
     **options: Any,
 ) -> None:
     """Runs the queries Q0 to Q5 over SOURCE: a folder, which is drawn where there is none, or a file of real
-    trips (Parquet, Arrow, CSV) with the commission's column names.
+    trips (Parquet, Arrow, CSV) with the commission's column names, or a pattern of Parquet files.
 
     \b
     penstock taxi trips --rows 10000000
     penstock taxi yellow_tripdata_2024-01.parquet --limit 20
+    penstock taxi 'yellow_tripdata_2024-*.parquet'
     """
     with progress_bar() as progress:
-        if not Path(source).exists():
+        if not Path(source).exists() and not glob.has_magic(source):
             if Path(source).suffix:
                 raise click.BadParameter(f"'{source}': there is no such file", param_hint="SOURCE")
             taxi.make(source, rows, columns=columns, pack=pack, seed=seed, progress=progress)

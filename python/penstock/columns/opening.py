@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -28,6 +29,8 @@ from penstock.errors import Error
 from penstock.sizes import parse_size
 from penstock.volume.names import absolute, is_volume, open_each
 
+PARQUET = (".parquet", ".pq")
+IN_PLACE = (".arrow", ".feather", ".ipc")
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
 RULES = 2
@@ -37,10 +40,16 @@ ON_HOST = (1, 3)
 
 
 def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
+    if isinstance(source, (list, tuple)) and _is_of_files(source):
+        files = files_named(source)
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        return _of_files(files, options, f"{files[0]}{more}" if files else "a list of files")
     if isinstance(source, (str, os.PathLike)):
         if is_volume(os.fspath(source)):
             return open_stored(path_text(source))
         path = Path(os.fspath(source))
+        if _is_pattern(path):
+            return _of_files(files_named(source), options, str(path))
         if os.path.isdir(path):  # noqa: PTH112, Path.is_dir raises for a name that is too long
             if is_folder(path):
                 return open_folder(path)
@@ -49,7 +58,7 @@ def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
             )
         if not os.path.isfile(path):  # noqa: PTH113, likewise
             raise ValueError(f"open {path}: there is no such file")
-        return _of_file(path, options)
+        return _of_files([path], options, str(path))
     if isinstance(source, Result):
         return _of_result(source)
     if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
@@ -66,31 +75,81 @@ def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
     return _of_stream(source, options)
 
 
-def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
+def files_named(source: Any) -> list[Path]:
+    """The files that a path, a pattern such as "data/*.parquet", or a list of these stands for: those of a
+    pattern in the order of their names, `**` stands for folders in folders.
+
+    Raises:
+        ValueError: A pattern that no file's name is like.
+    """
+    if isinstance(source, (list, tuple)):
+        return [file for each in source for file in files_named(each)]
+    path = Path(os.fspath(source))
+    if is_volume(str(path)) or not _is_pattern(path):
+        return [path]
+    found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207, of any root
+    files = [Path(each) for each in found if os.path.isfile(each)]  # noqa: PTH113
+    if not files:
+        raise ValueError(f"open {path}: there is no file with such a name: mend the pattern, or name a file")
+    return files
+
+
+def _is_of_files(source: Any) -> bool:
+    names = source if isinstance(source, (list, tuple)) else [source]
+    return all(isinstance(each, (str, os.PathLike)) for each in names)
+
+
+def _is_pattern(path: Path) -> bool:
+    return glob.has_magic(str(path)) and not os.path.lexists(path)
+
+
+def _of_files(paths: Sequence[Path], options: Mapping[str, Any], name: str) -> TableLayout:
     from penstock.columns import arrow
 
-    if path.suffix.lower() not in KNOWN:
-        raise ValueError(
-            f"open {path}: its name ends in {path.suffix!r}: the ending says what it is: {', '.join(KNOWN)}"
-        )
+    _check_files(paths, name)
+    path = paths[0]
     pyarrow_for(f"open {path}")
-    if path.suffix.lower() in (".arrow", ".feather", ".ipc") and not arrow.is_stream(path):
+    if len(paths) == 1 and path.suffix.lower() in IN_PLACE and not arrow.is_stream(path):
         found = arrow.open_ipc(str(path))
         if found is not None:
             return found
-    facts = path.stat()
-    key = f"{RULES}:{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
+    key = ":".join([str(RULES), *map(_state, paths)])
     kept = cache_root() / f"{path.stem[:64]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not is_folder(kept):
         if kept.exists() and not is_folder(kept):  # what another thread puts there is complete
             shutil.rmtree(kept, ignore_errors=True)
-        remedy = f"make room, set XDG_CACHE_HOME to another folder, or convert {path} to one and open that"
+        remedy = f"make room, set XDG_CACHE_HOME to another folder, or convert {name} to one and open that"
         with contextlib.suppress(FileExistsError):  # of another thread or process: as good as this one
             made = {"memory": options["memory"], "progress": options["progress"]}
-            _convert(path, kept, made, f"open {path}", remedy)
+            _convert_files(paths, kept, made, f"open {name}", remedy)
     layout = open_folder(kept)
-    layout.name = str(path)
+    layout.name = name
     return layout
+
+
+def _state(path: Path) -> str:
+    """Another one when the file has changed."""
+    facts = path.stat()
+    return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
+
+
+def _check_files(paths: Sequence[Path], name: str) -> None:
+    if not paths:
+        raise ValueError(f"open {name}: it is empty: name Parquet files")
+    for path in paths:
+        if not os.path.isfile(path):  # noqa: PTH113, as above
+            raise ValueError(f"open {path}: there is no such file")
+        suffix = path.suffix.lower()
+        if suffix not in KNOWN:
+            raise ValueError(
+                f"open {path}: its name ends in {path.suffix!r}: the ending says what it is: "
+                f"{', '.join(KNOWN)}"
+            )
+        if len(paths) > 1 and suffix not in PARQUET:
+            raise ValueError(
+                f"open {name}: {path} is no Parquet file, and several files are a table where all are: write "
+                "it as one, or open one at a time"
+            )
 
 
 def convert(
@@ -104,7 +163,8 @@ def convert(
     """Write a table as a folder of columns, streaming.
 
     Args:
-        source: A Parquet, ORC, CSV or Arrow file, or an object with Arrow's stream interface.
+        source: A Parquet, ORC, CSV or Arrow file, several Parquet files (a list, or "data/*.parquet"), or an
+            object with Arrow's stream interface.
         folder: A new one.
         memory: Bytes that this may take, about: a number, or text such as 64MiB.
         threads: That write, beside those that decode; 0: one per core. 1: one thread decodes, too.
@@ -120,31 +180,42 @@ def convert(
         "threads": checked_count("threads", threads, 0, 1024),
         "progress": progress,
     }
-    if isinstance(source, (str, os.PathLike)) and not Path(os.fspath(source)).is_file():
-        raise ValueError(f"convert {os.fspath(source)}: there is no such file")
+    files = files_named(source) if _is_of_files(source) else None
+    if files is not None:
+        _check_files(files, "a list of files")
     there = f"convert to {target}: it is there already: name a new folder"
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(there)
+    operation, remedy = f"convert to {target}", "make room, or name another folder"
     try:
-        _convert(source, target, options, f"convert to {target}", "make room, or name another folder")
+        if files is None:
+            _convert_stream(source, target, options, operation, remedy)
+        else:
+            _convert_files(files, target, options, operation, remedy)
     except FileExistsError as problem:
         if problem.filename != str(target):
             raise
         raise ValueError(there) from None
 
 
-def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: str, remedy: str) -> None:
-    from penstock.columns import arrow, reading
+def _convert_files(
+    paths: Sequence[Path], target: Path, options: Mapping[str, Any], operation: str, remedy: str
+) -> None:
+    from penstock.columns import reading
 
-    threads = options.get("threads", 0)
+    pyarrow_for(f"convert {paths[0]}")
     with written_folder(target, operation, remedy) as made:
-        if isinstance(source, (str, os.PathLike)):
-            path = Path(os.fspath(source))
-            pyarrow_for(f"convert {path}")
-            reading.convert_file(path, made, options["memory"], threads, options["progress"])
-        else:
-            schema, batches, rows = _stream(source)
-            arrow.convert(batches, schema, made, rows, threads, options["progress"])
+        reading.convert_files(paths, made, options["memory"], options.get("threads", 0), options["progress"])
+
+
+def _convert_stream(
+    source: Any, target: Path, options: Mapping[str, Any], operation: str, remedy: str
+) -> None:
+    from penstock.columns import arrow
+
+    with written_folder(target, operation, remedy) as made:
+        schema, batches, rows = _stream(source)
+        arrow.convert(batches, schema, made, rows, options.get("threads", 0), options["progress"])
 
 
 def _stream(source: Any) -> tuple[Any, Any, int]:
@@ -190,7 +261,7 @@ def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
     what = f"open a table of a {type(source).__name__}"
     with _temporary_folder(what) as folder:
         kept = {"memory": options["memory"], "progress": options["progress"]}
-        _convert(source, Path(folder) / "table", kept, what, MAKE_ROOM)
+        _convert_stream(source, Path(folder) / "table", kept, what, MAKE_ROOM)
         layout = open_folder(Path(folder) / "table")
     layout.name = type(source).__name__
     layout.owner = _TemporaryFolder(folder)

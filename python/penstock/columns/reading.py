@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from penstock.columns.arrow import Progress, convert
+from penstock.columns.arrow import Progress, convert, type_of
 from penstock.columns.delimited import LEAST_BLOCK, CsvForm, ReadAgainError, open_csv
+from penstock.columns.layout import check_names
 from penstock.columns.messages import one_line
+from penstock.columns.types import ColumnType
 
 
 def csv_form_of(memory: int) -> CsvForm:
@@ -16,22 +19,69 @@ def csv_form_of(memory: int) -> CsvForm:
     return CsvForm(max(LEAST_BLOCK, min(memory // 16, 64 << 20)))
 
 
-def convert_file(
-    path: Path, folder: Path, memory: int, threads: int = 0, progress: Progress | None = None
+def convert_files(
+    paths: Sequence[Path], folder: Path, memory: int, threads: int = 0, progress: Progress | None = None
 ) -> None:
-    """Write a Parquet, ORC, CSV or Arrow file as a folder of columns.
+    """Write a Parquet, ORC, CSV or Arrow file, or several Parquet files, as one folder of columns.
 
     Raises:
-        ValueError: It is damaged, or of another kind.
+        ValueError: One is damaged, of another kind, or has other columns than the first.
     """
     form = csv_form_of(memory)
     while True:
         try:
-            schema, batches, rows = read_file(path, memory, threads, form)
+            schema, batches, rows = (
+                read_file(paths[0], memory, threads, form)
+                if len(paths) == 1
+                else read_parquet_files(paths, memory, threads)
+            )
             return convert(batches, schema, folder, rows, threads, progress)
         except ReadAgainError:
             for each in folder.iterdir():
                 each.unlink()
+
+
+def read_parquet_files(
+    paths: Sequence[Path], memory: int, threads: int = 0
+) -> tuple[Any, Iterator[Any], int]:
+    """Schema, record batches and rows of Parquet files, one behind the other: see `read_file`. One is open at
+    a time.
+
+    Raises:
+        ValueError: One is damaged, or its columns are not those of the first.
+    """
+    schema, _, rows = read_file(paths[0], memory, threads)
+    types = _types_of(schema, paths[0])
+
+    def batches_of(path: Path) -> tuple[Iterator[Any], int]:
+        other, batches, its_rows = read_file(path, memory, threads)
+        _check_same(types, _types_of(other, path), paths[0], path)
+        return batches, its_rows
+
+    rows += sum(batches_of(path)[1] for path in paths[1:])
+    return schema, chain.from_iterable(batches_of(path)[0] for path in paths), rows
+
+
+def _types_of(schema: Any, path: Path) -> dict[str, Any]:
+    check_names(schema.names, str(path))
+    return {field.name: type_of(field.type) for field in schema}
+
+
+def _check_same(types: Mapping[str, Any], others: Mapping[str, Any], first: Path, path: Path) -> None:
+    remedy = "give files that have the same columns, or write them anew"
+    for here, there, mine, its in ((path, first, types, others), (first, path, others, types)):
+        if missing := [name for name in mine if name not in its]:
+            raise ValueError(f"open {path}: {here} has no column {missing[0]!r}, {there} has: {remedy}")
+    for name, kind in types.items():
+        if others[name] != kind:
+            raise ValueError(
+                f"open {path}: column {name!r} is {_shown(others[name])}, and {_shown(kind)} in {first}: "
+                f"{remedy}"
+            )
+
+
+def _shown(kind: ColumnType | str) -> str:
+    return kind.removeprefix("it is ").rpartition(":")[0] if isinstance(kind, str) else str(kind)
 
 
 def read_file(

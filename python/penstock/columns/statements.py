@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import datetime
 import logging
-import os
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from penstock.columns.other_tables import Columns, ResultColumns
 from penstock.columns.prepared import Prepared, Runnable, close_all, prepared_plans, result_of
 from penstock.columns.results import Result
 from penstock.columns.statement_grouping_sets import by_sets, has_sets
+from penstock.columns.statement_names import called, files_of, name_of, renamed
 from penstock.columns.statement_nodes import (
     Node,
     NotCoveredError,
@@ -36,15 +35,14 @@ from penstock.columns.statement_nodes import (
 )
 from penstock.columns.statement_pairs import Pairs, chain
 from penstock.columns.statement_rewriting import OUTER, other_way_round, with_merged_subquery
-from penstock.columns.statement_rows import combined
 from penstock.columns.statement_select import Ordering, Plan, Select
+from penstock.columns.statement_sets import SetPlan
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
 from penstock.columns.statement_sources import MixedConditionError, Sources
 from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.statement_tables import Source, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, open_table
-from penstock.volume.names import entry_of, is_volume
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
@@ -72,7 +70,8 @@ def sql(statement: str, /, **tables: Any) -> Result:
     Args:
         statement: In DuckDB's dialect. A table in quotes that no name stands for is a file or folder, as in
             FROM 'trips.parquet'; its columns are called trips.zone. It is closed when the statement has run.
-            So is what lies on a volume, FROM 'volume:trips@a.img,b.img'.
+            So are what lies on a volume, FROM 'volume:trips@a.img,b.img', and several Parquet files together,
+            FROM '2024/*.parquet' or read_parquet(['a.parquet', 'b.parquet']).
         **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes.
 
     Returns:
@@ -141,47 +140,18 @@ def _check_text(statement: Any) -> None:
 
 
 @dataclass
-class SetPlan:
-    """UNION, EXCEPT or INTERSECT of two."""
-
-    what: str
-    every: bool
-    """With ALL: rows as often as they are there."""
-    first: Plan | SetPlan
-    second: Plan | SetPlan
-    ordering: Ordering
-    """By what the result's columns are called."""
-
-    def collect(self) -> Result:
-        result = combined(self.first.collect(), self.second.collect(), self.what, self.every)
-        return self.ordering.applied(result)
-
-    @property
-    def is_lasting(self) -> bool:
-        return self.first.is_lasting and self.second.is_lasting
-
-    def forget(self) -> None:
-        self.first.forget()
-        self.second.forget()
-
-    def explain(self, analyze: bool = False) -> str:
-        what = f"{self.what}{' ALL' if self.every else ''} with"
-        return "\n".join([self.first.explain(analyze), what, self.second.explain(analyze)])
-
-
-@dataclass
 class _Shared:
     """What the planners of a statement and of its subqueries have together."""
 
     open: Callable[[Any], Table]
     tables: list[Table] = field(default_factory=list)
     """That were opened for the statement."""
-    known: dict[str | int, tuple[Any, Table]] = field(default_factory=dict)
-    """These, and what they are of: a file by its path in the statement, what was given by its id."""
+    known: dict[str | tuple[str, ...] | int, tuple[Any, Table]] = field(default_factory=dict)
+    """These, and what they are of: files by their names in the statement, what was given by its id."""
     subqueries: list[tuple[Runnable, Result]] = field(default_factory=list)
     """Those that have run."""
 
-    def table(self, key: str | int, source: Any) -> Table:
+    def table(self, key: str | tuple[str, ...] | int, source: Any) -> Table:
         if key not in self.known:
             self.tables.append(self.open(source))
             self.known[key] = (source, self.tables[-1])
@@ -216,7 +186,7 @@ class _Planner:
         for each in node.expressions:
             check_parts(each, {"this", "alias"})
             result = self._run(_Planner(tables, self.shared).plan(each.this))
-            opened = open_table(_called(each, result, self._renamed(each)), executor="auto")
+            opened = open_table(called(each, result, renamed(each)), executor="auto")
             tables = {**tables, each.alias.lower(): opened}
         return _Planner(tables, self.shared)
 
@@ -356,22 +326,22 @@ class _Planner:
         return found
 
     def _table(self, node: Node) -> tuple[str, Table]:
-        path = self._path(node)
-        name = (node.alias or (node.name if path is None else _name_of(path))).lower()
+        files = files_of(node, self.tables)
+        name = name_of(node, files)
         if node.args.get("db"):
             refuse(node, "the name of a table has one part, and a file stands in quotes")
         is_values = kind_of(node) == "Values"
         check_parts(node, {"this", "alias", "expressions"} if is_values else {"this", "alias"})
-        columns = self._renamed(node)
+        columns = renamed(node)
         if kind_of(node) == "Subquery" or is_values:
             if id(node) not in self.derived:
                 result = self._run(_Planner(self.tables, self.shared).plan(node if is_values else node.this))
-                self.derived[id(node)] = (node, open_table(_called(node, result, columns), executor="auto"))
+                self.derived[id(node)] = (node, open_table(called(node, result, columns), executor="auto"))
             return name, self.derived[id(node)][1]
         if columns:
             refuse(node, "COLUMNS is not covered here")
-        if path is not None:
-            return name, self.shared.table(path, path)
+        if files is not None:
+            return name, self.shared.table(files, files)
         key = node.name.lower()
         if kind_of(node) != "Table" or key not in self.tables:
             known = ", ".join(self.tables) or "none"
@@ -381,35 +351,3 @@ class _Planner:
             )
         given = self.tables[key]
         return name, given if isinstance(given, Table) else self.shared.table(id(given), given)
-
-    def _path(self, node: Node) -> str | None:
-        """Of a table that is a file or folder, or lies on a volume."""
-        if kind_of(node) != "Table" or not node.this.args.get("quoted") or node.name.lower() in self.tables:
-            return None
-        path: str = node.name
-        is_path = is_volume(path) or Path(path).suffix or os.path.exists(path)  # noqa: PTH110, of any length
-        return path if is_path else None
-
-    @staticmethod
-    def _renamed(node: Node) -> list[str]:
-        """The names that an alias gives the columns."""
-        alias = node.args.get("alias")
-        if alias is None:
-            return []
-        check_parts(alias, {"this", "columns"})
-        return [each.name for each in alias.args.get("columns") or ()]
-
-
-def _name_of(path: str) -> str:
-    """What its columns are called by where it has no alias, as in DuckDB."""
-    return entry_of(path) if is_volume(path) else Path(path).name.lstrip(".").partition(".")[0]
-
-
-def _called(node: Node, result: Result, names: list[str]) -> Result:
-    if len(names) > len(result.columns):
-        refuse(node, f"the subquery has {len(result.columns)} columns")
-    columns = [
-        replace(column, name=name)
-        for column, name in zip(result.columns, [*names, *list(result)[len(names) :]], strict=True)
-    ]
-    return Result(columns, result.account)

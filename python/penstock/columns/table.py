@@ -349,10 +349,12 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     Args:
         source: A folder that `convert` or `penstock taxi` has written; an Arrow IPC file (Feather), in place
             where it is not compressed; a Parquet, ORC or CSV file, which is converted once into
-            `~/.cache/penstock`; a dict of `.npy` files by column name; "volume:NAME@MEMBER,MEMBER" for a
-            folder on a volume (docs/VOLUMES.md), as of these files; or what lies in memory and is written
-            to a temporary folder: an object with Arrow's stream interface (a table of PyArrow, Polars, pandas
-            or DuckDB, a result), a dict of arrays (NumPy, or with DLPack's interface: tensors).
+            `~/.cache/penstock`; several Parquet files that have the same columns, one behind the other: a
+            list, or a pattern of names ("data/*.parquet", in their order); a dict of `.npy` files by column
+            name; "volume:NAME@MEMBER,MEMBER" for a folder on a volume (docs/VOLUMES.md), as of these files;
+            or what lies in memory and is written to a temporary folder: an object with Arrow's stream
+            interface (a table of PyArrow, Polars, pandas or DuckDB, a result), a dict of arrays (NumPy, or
+            with DLPack's interface: tensors).
         executor: auto, cpu, cuda.
         placement: host (the files mapped, read in place, over the link on a GPU), hbm (copied to the GPU),
             storage (behind a cache; of what is on a volume always so), host-cached, pinned.
