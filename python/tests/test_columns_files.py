@@ -253,6 +253,36 @@ def test_later_rows_of_csv_widen_types(tmp_path: Path) -> None:
         assert table.take([1, rows]).rows() == [(1, 1.0, None, "2020-01-01", True), (7, 7.5, 9, "soon", True)]
 
 
+WIDEST = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([WIDEST, "1"], "string"),
+        (["1", f" -{WIDEST}"], "string"),
+        (["", WIDEST, ""], "string"),
+        (["9223372036854775808"], "string"),
+        (["9223372036854775807", "-9223372036854775808"], "int64"),
+        ([WIDEST, "1.5"], "float64"),
+        (["1e3", WIDEST], "float64"),
+        (["+7"], "float64"),
+        ([WIDEST, "x"], "string"),
+    ],
+)
+@pytest.mark.parametrize("between", [1, 30_000])
+def test_integers_of_csv_beyond_64_bits_keep_their_digits(
+    values: list[str], kind: str, between: int, tmp_path: Path
+) -> None:
+    rows = [each for value in values for each in [value] * between]
+    (tmp_path / "t.csv").write_text("\n".join(["a,k", *(f"{each},{k}" for k, each in enumerate(rows))]))
+    with open_table(tmp_path / "t.csv", executor="cpu", memory="1MiB") as table:
+        assert [str(each) for each in table.schema.values()] == [kind, "int64"]
+        if kind == "string":
+            assert [each or "" for each in table.collect()["a"]] == rows
+        assert table.collect()["k"].tolist() == [*range(len(rows))]
+
+
 def test_csv_with_long_rows_and_without_rows(tmp_path: Path) -> None:
     def opened(text: str | bytes, name: str = "t.csv") -> Any:
         path = tmp_path / name

@@ -15,6 +15,8 @@ MAX_BLOCK = 1 << 30
 LEAST_BLOCK = 1 << 16
 NULLS = {"null_values": [""], "strings_can_be_null": True}
 """An empty field is a null, of texts too, and no word is: as DuckDB has it."""
+WIDE = "decimal128(38, 0)"
+"""The type that stands for integers beyond 64 bits until the whole file is known."""
 
 
 @dataclass
@@ -51,6 +53,9 @@ def open_csv(path: Path, form: CsvForm, one_thread: bool) -> tuple[Any, Iterator
         _change(path, form, form.types, problem)
         raise ReadAgainError from None
     check_names(reader.schema.names, str(path))
+    if wide := _wide_integers(path, form, reader.schema):
+        form.types.update(wide)
+        raise ReadAgainError
     text = [
         pa.field(each.name, pa.string()) if pa.types.is_null(each.type) else each for each in reader.schema
     ]
@@ -143,12 +148,13 @@ def _widen(path: Path, form: CsvForm, before: dict[str, Any], wrong: str) -> Non
                 path, form, dict.fromkeys(before, pa.binary()), False, include_columns=open_types
             ):
                 for each in _inferred(batch):
-                    found[each.name] = joined(found[each.name], each.type)
+                    wide = each.type == pa.float64() and _is_whole(batch.column(each.name))
+                    found[each.name] = joined(found[each.name], pa.decimal128(38) if wide else each.type)
             break
         except pa.ArrowInvalid as problem:
             if not _grown(form, problem):
                 raise
-    form.types.update(found)
+    form.types.update({name: pa.string() if str(kind) == WIDE else kind for name, kind in found.items()})
     if form.types[wrong] == before[wrong]:  # what fits each block does not fit all of them
         form.types[wrong] = pa.string()
 
@@ -167,6 +173,33 @@ def _inferred(batch: Any) -> Any:
     return csv.read_csv(text, read, parse, convert).schema
 
 
+def _wide_integers(path: Path, form: CsvForm, schema: Any) -> dict[str, Any]:
+    """Columns that the reader has as floating-point numbers, where all values are integers: as texts. Others
+    have another value in the first block, and no more is looked at then.
+    """
+    import pyarrow as pa
+
+    left = [each.name for each in schema if each.type == pa.float64() and each.name not in form.types]
+    every = dict.fromkeys(schema.names, pa.binary())
+    while True:
+        try:
+            for batch in _reader(path, form, every, False, include_columns=left) if left else ():
+                left = [name for name in left if _is_whole(batch.column(name))]
+                if not left:
+                    break
+            return dict.fromkeys(left, pa.string())
+        except pa.ArrowInvalid as problem:
+            if not _grown(form, problem):
+                raise
+
+
+def _is_whole(texts: Any) -> bool:
+    """Whether all are integers, however long."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(texts, r"^[ \t]*-?[0-9]+[ \t]*$"), min_count=0).as_py())
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
@@ -176,8 +209,8 @@ def _is_text(kind: Any) -> bool:
 def joined(one: Any, other: Any) -> Any:
     """The narrowest type that may hold values of two: the order of both does not matter.
 
-    Integers become floating-point numbers, dates timestamps, seconds nanoseconds, all else texts. 0 and 1
-    may be truth values: the next reading finds other integers.
+    Integers become integers beyond 64 bits, both become floating-point numbers, dates timestamps, seconds
+    nanoseconds, all else texts. 0 and 1 may be truth values: the next reading finds other integers.
     """
     import pyarrow as pa
 
@@ -189,8 +222,10 @@ def joined(one: Any, other: Any) -> Any:
     if t.is_binary(one) or t.is_binary(other):
         return pa.binary()
     pair = {str(one), str(other)}
-    if pair == {"int64", "double"}:
+    if pair in ({"int64", "double"}, {WIDE, "double"}):
         return pa.float64()
+    if pair == {"int64", WIDE}:
+        return pa.decimal128(38)
     if pair == {"int64", "bool"}:
         return pa.bool_()
     times = [kind for kind in (one, other) if t.is_timestamp(kind)]

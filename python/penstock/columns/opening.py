@@ -33,7 +33,7 @@ PARQUET = (".parquet", ".pq")
 IN_PLACE = (".arrow", ".feather", ".ipc")
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 MAKE_ROOM = "make room, or set TMPDIR to another folder"
-RULES = 2
+RULES = 3
 """Version of the rules of conversion: a file that was converted by others is converted again."""
 ON_HOST = (1, 3)
 """DLPack's devices in memory that the host reaches: CPU, CUDA host."""
