@@ -7,8 +7,6 @@ import glob
 import hashlib
 import os
 import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,22 +15,21 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from penstock.arrays.layout import path_text
-from penstock.arrays.messages import naming
 from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.folders import is_folder, open_folder, open_stored
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line, pyarrow_for
+from penstock.columns.npy_columns import of_npy_files
 from penstock.columns.results import Result
-from penstock.columns.types import ColumnType, Kind
+from penstock.columns.temporary import MAKE_ROOM, TemporaryFolder, temporary_folder
 from penstock.errors import Error
 from penstock.sizes import parse_size
-from penstock.volume.names import absolute, is_volume, open_each
+from penstock.volume.names import is_volume
 
 PARQUET = (".parquet", ".pq")
 IN_PLACE = (".arrow", ".feather", ".ipc")
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
-MAKE_ROOM = "make room, or set TMPDIR to another folder"
 RULES = 3
 """Version of the rules of conversion: a file that was converted by others is converted again."""
 ON_HOST = (1, 3)
@@ -64,7 +61,7 @@ def layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
     if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
         paths = [isinstance(each, (str, os.PathLike)) for each in source.values()]
         if all(paths):
-            return _of_arrays(source)
+            return of_npy_files(source)
         if any(paths):
             raise TypeError(
                 "open a table of a dict: give paths of .npy files for all columns, or arrays for all"
@@ -259,18 +256,18 @@ def _stream_failed(source: Any, problem: Exception) -> ValueError:
 
 def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
     what = f"open a table of a {type(source).__name__}"
-    with _temporary_folder(what) as folder:
+    with temporary_folder(what) as folder:
         kept = {"memory": options["memory"], "progress": options["progress"]}
         _convert_stream(source, Path(folder) / "table", kept, what, MAKE_ROOM)
         layout = open_folder(Path(folder) / "table")
     layout.name = type(source).__name__
-    layout.owner = _TemporaryFolder(folder)
+    layout.owner = TemporaryFolder(folder)
     return layout
 
 
 def _of_result(source: Result) -> TableLayout:
     """As its columns are: what is read once or twice is not packed for it."""
-    with _temporary_folder("open a table of a Result") as folder:
+    with temporary_folder("open a table of a Result") as folder:
         columns = []
         for k, column in enumerate(source.columns):
             piece = Piece(f"{folder}/{k}.values", 0, column.bits.nbytes)
@@ -288,22 +285,7 @@ def _of_result(source: Result) -> TableLayout:
             encoding = "float64" if column.type.is_number else "int64"
             columns.append(ColumnPlace(column.name, column.type, encoding, [piece]))
     check_names([column.name for column in columns], "a Result")
-    return TableLayout("Result", [source.row_count], columns, owner=_TemporaryFolder(folder))
-
-
-@contextlib.contextmanager
-def _temporary_folder(what: str) -> Iterator[str]:
-    """A folder that is removed when the block ends with an error."""
-    try:
-        folder = tempfile.mkdtemp(prefix="penstock-table-")
-    except OSError as problem:
-        why = os.strerror(problem.errno or 0)
-        raise Error(f"{what}: {tempfile.gettempdir()} cannot be written: {why}: {MAKE_ROOM}") from None
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    return TableLayout("Result", [source.row_count], columns, owner=TemporaryFolder(folder))
 
 
 def _as_arrow(source: Mapping[str, Any]) -> Any:
@@ -330,40 +312,3 @@ def _as_arrow(source: Mapping[str, Any]) -> Any:
     if len({len(column) for column in columns.values()}) > 1:
         raise ValueError("open a table: its columns have different lengths: give all as many rows")
     return pa.table(columns)
-
-
-class _TemporaryFolder:
-    """Removes a folder when nothing names it any more."""
-
-    def __init__(self, path: str) -> None:
-        self._end = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-
-
-def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
-    from penstock.arrays.formats.npy_header import find
-
-    kinds: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
-    columns, rows = [], set()
-    for name, given in source.items():
-        path = path_text(given)
-        if is_volume(path):
-            path = absolute(path)
-        with naming("open", os.fspath(given), path):
-            place = find(path)
-        dtype = place.dtype.numpy
-        if len(place.shape) != 1 or dtype.kind not in kinds or (dtype.itemsize == 2 and dtype.kind == "f"):
-            raise ValueError(
-                f"open {path}: column {name!r}: it has shape {place.shape} and elements of {dtype}: a column "
-                "is one row of integers, float32, float64 or truth values"
-            )
-        width = 8 * dtype.itemsize
-        kind = ColumnType(kinds[dtype.kind], 64 if dtype.kind == "b" else width, dtype.kind != "u")
-        piece = Piece(path, place.offset, place.nbytes)
-        columns.append(ColumnPlace(name, kind, "uint8" if dtype.kind == "b" else dtype.name, [piece]))
-        rows.add(place.shape[0])
-    if len(rows) > 1:
-        raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
-    paths = {piece.path for column in columns for piece in column.pieces}
-    on_volumes = [path for path in paths if is_volume(path)]
-    stored = open_each(on_volumes) if on_volumes else {}
-    return TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored)

@@ -22,8 +22,32 @@ def find(path: str, name: str | None = None) -> Layout:
         return checked(Layout(path, shape, element, file.tell(), stored=element))
 
 
+def find_times(path: str) -> tuple[Layout, str] | None:
+    """An array of datetime64 as one of its ticks, and NumPy's name of the unit, such as us or 10us; None: it
+    has other elements.
+
+    Raises:
+        ValueError: It is no .npy file, or is cut short.
+    """
+    where = f"open {shown_path(path)}"
+    with opened(path) as file:
+        shape, kind, _ = _read(file, where)
+        if kind.kind != "M" or kind.byteorder == ">":
+            return None
+        ticks = DTYPES["int64"]
+        found = checked(Layout(path, checked_sizes(where, shape), ticks, file.tell(), stored=ticks))
+    unit, count = np.datetime_data(kind)
+    return found, unit if count == 1 else f"{count}{unit}"
+
+
 def read_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], DType]:
     """Leaves the file at the first element."""
+    shape, kind, fortran = _read(file, where)
+    return checked_sizes(where, shape), _element(kind, fortran and len(shape) > 1, where)
+
+
+def _read(file: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape, elements, and whether they lie in Fortran's order."""
     head = file.read(8)
     if len(head) < 8 or not head.startswith(np.lib.format.MAGIC_PREFIX):
         raise ValueError(f"{where}: it is no .npy file: write it with numpy.save")
@@ -46,11 +70,11 @@ def read_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], DType]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of headers by Python 2, and of what the parser finds odd
             shape, fortran, kind = read(file)
+            return shape, kind, fortran
     except Exception as problem:  # a header is Python text: anything may be wrong with it
         raise ValueError(
             f"{where}: it is no .npy file that NumPy would read: {line_of(problem)}: write it with numpy.save"
         ) from None
-    return checked_sizes(where, shape), _element(kind, fortran and len(shape) > 1, where)
 
 
 def _element(kind: np.dtype[Any], fortran: bool, where: str) -> DType:
