@@ -369,6 +369,25 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path, executor: Any) -> No
             asked.collect()
 
 
+def test_a_file_that_has_changed_before_the_first_query_is_refused(tmp_path: Path, executor: Any) -> None:
+    np.save(tmp_path / "a.npy", np.arange(5000))
+    with open_table({"a": tmp_path / "a.npy"}, executor=executor) as table:
+        np.save(tmp_path / "a.npy", np.arange(5000) / 2)  # the bytes are there, and are no integers
+        with pytest.raises(ValueError, match=r"a\.npy has changed since it was opened"):
+            table.agg(col("a").max()).collect()
+
+
+@pytest.mark.parametrize("placement", ["storage", "host-cached"])
+def test_a_cache_without_room_for_a_line_is_refused(placement: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(5000))
+    with pytest.raises(
+        ValueError, match="open arrays: its cache of 4095 bytes holds no line of 4096 bytes: make"
+    ):
+        open_table({"a": tmp_path / "a.npy"}, placement=placement, cache=4095)
+    with open_table({"a": tmp_path / "a.npy"}, placement=placement, cache=4096, executor="cpu") as table:
+        assert table.agg(col("a").sum()).collect().item() == 4999 * 2500
+
+
 def test_the_taxi_command_draws_and_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
     from penstock.cli.main import penstock as command

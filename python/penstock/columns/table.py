@@ -62,11 +62,12 @@ class TableOptions(TypedDict, total=False):
     progress: Annotated[Any, Option()]
 
 
+CACHED = ("host-cached", "storage")
 EFFECTS = (
     *effects(
         TableOptions,
         ("cache",),
-        lambda given: given["placement"] in ("host-cached", "storage"),
+        lambda given: given["placement"] in CACHED,
         "placement {placement} has no cache: leave it out, or choose storage",
     ),
     *effects(
@@ -96,7 +97,7 @@ class Table:
         pieces = (piece.path for column in layout.columns for piece in column.pieces)
         members = (member for file in layout.stored.values() for member in file.members)
         self._paths = {path: Path(layout.folder, path) for path in (*pieces, *members) if not is_volume(path)}
-        self._stamps: dict[str, tuple[int, int, int]] = {}
+        self._stamps = self._stamped()
         self._lock = threading.Lock()
 
     @property
@@ -150,7 +151,7 @@ class Table:
                         f"open {self.name}: its columns lie in {len(extents)} files, and an emulated drive "
                         f"takes {DRIVE_FILES}: name those that are asked for with columns="
                     )
-                self._stamps = self._stamped()
+                self.check_files()
                 native = load_native().ColumnTable(extents, pieces, columns, options)
                 self.compiler = self._compiler_of(native)
                 self._native = native
@@ -185,8 +186,6 @@ class Table:
         Raises:
             ValueError: One has, with its name.
         """
-        if self._native is None:
-            return
         now = self._stamped()
         for path, stamp in self._stamps.items():
             if path in now and now[path] != stamp:
@@ -342,6 +341,15 @@ def placement_of(layout: TableLayout, options: Mapping[str, Any]) -> str:
     return str(options["placement"])
 
 
+def _check_cache(layout: TableLayout, options: Mapping[str, Any]) -> None:
+    cache, line = options["cache"], options["line"]
+    if placement_of(layout, options) in CACHED and cache < line:
+        raise ValueError(
+            f"open {layout.name}: its cache of {cache} bytes holds no line of {line} bytes: make the cache "
+            "larger or the lines smaller"
+        )
+
+
 @show_options(TableOptions)
 def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """Open columns to query them.
@@ -383,6 +391,7 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     refuse_without_effect(
         EFFECTS, {**given, "placement": placement_of(layout, options)}, f"open {layout.name}"
     )
+    _check_cache(layout, options)
     if isinstance(options["columns"], str):
         raise TypeError(f"open {layout.name}: columns={options['columns']!r}: give a list of names")
     if options["columns"] is not None:
