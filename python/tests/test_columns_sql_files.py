@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from penstock.cli.main import main
-from penstock.columns import Table, convert, sql
+from penstock.columns import Table, convert, open_table, sql
 from penstock.columns.prepared import prepared_plans
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
@@ -99,7 +100,10 @@ def test_names_that_are_given_come_first() -> None:
         ("'damaged.parquet'", r"open damaged\.parquet: pyarrow cannot read it"),
         ("'notes.txt'", r"open notes\.txt: its name ends in '\.txt'"),
         ("trips.parquet", r"trips\.parquet: the name of a table has one part, and a file stands in quotes"),
-        ("read_csv('late.2024.csv')", r"write a file in quotes, FROM"),
+        (
+            "read_csv('late.2024.csv')",
+            r"what stands behind FROM is a table, a subquery, READ_PARQUET or a file in",
+        ),
         (f"'{'x' * 300}.csv'", r"open x*\.csv: there is no such file"),
         (f"'{'x' * 300}'", r"no table .*x{300}.*: given are none"),
         ("trips", r"no table 'trips': given are none; write a file in quotes"),
@@ -120,3 +124,52 @@ def test_the_command_takes_files_of_the_statement(capsys: pytest.CaptureFixture[
     assert main(["sql", "select * from 'Zones.csv'", "-o", "Zones.csv"]) == 2
     assert "it is the input" in capsys.readouterr().err
     assert Path("Zones.csv").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("executor", "cpu"), ("threads", 2), ("cache", "1MiB"), ("placement", None), ("direct", True)],
+)
+def test_options_of_tables_are_no_tables(name: str, given: Any) -> None:
+    sentence = rf"^sql: {name}={given!r} would be a table called {name}: options go to open_table: open a t"
+    with pytest.raises(TypeError, match=sentence):
+        sql("select count(*) from 'trips.parquet'", **{name: given})
+
+
+def test_a_table_may_be_called_as_an_option_is() -> None:
+    trips = open_table("trips.parquet", executor="cpu")
+    named = {"executor": trips, "media": "late.2024.csv", "columns": {"a": np.arange(3)}}
+    assert sql("select count(*) from executor, columns where id = a", **named).item() == 2
+    assert sql("select count(*) from media", **named).item() == 2
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        ("t pivot (sum(id) for zone in (1, 2))", "PIVOT is not covered here"),
+        ("t unpivot (a for b in (id, zone))", "UNPIVOT is not covered here"),
+        ("t limit 10%", "LIMIT 10 PERCENT: LIMIT with PERCENT or WITH TIES is not covered here"),
+        ("t for update", "FOR UPDATE is not covered here"),
+        ("t order by id fetch first 2 rows only", "FETCH is not covered here"),
+        ("t at (version => 3)", "AT is not covered here"),
+        ("t as x(b)", "an alias with names of columns is covered behind subqueries only"),
+        ("(t join u on t.id = u.id)", "JOIN in brackets is not covered here"),
+        (
+            "unnest([1, 2])",
+            "what stands behind FROM is a table, a subquery, READ_PARQUET or a file in quotes here",
+        ),
+        (
+            "t, lateral (select 1)",
+            "what stands behind FROM is a table, a subquery, READ_PARQUET or a file in quot",
+        ),
+        ("t, t u where t.id > u.id", r"sql: t AS u: it has no key"),
+    ],
+)
+def test_parts_are_called_as_the_statement_calls_them(rest: str, sentence: str) -> None:
+    with open_table("trips.parquet", executor="cpu") as trips, pytest.raises(ValueError, match=sentence):
+        sql(f"select * from {rest}", t=trips, u=trips)
+
+
+def test_with_may_say_that_its_rows_are_kept() -> None:
+    for how in ("materialized", "not materialized"):
+        assert sql(f"with t as {how} (select id from 'trips.parquet') select sum(id) from t").item() == 10

@@ -13,6 +13,14 @@ Node = Any
 CALLED = "<called>"
 """In a sentence about a part: the name by which the statement calls a function; "it" for what is no call."""
 
+WORDS = {
+    "cluster": "CLUSTER BY", "connect": "CONNECT BY", "direction": "FETCH", "distribute": "DISTRIBUTE BY",
+    "hint": "a hint", "key_expressions": "USING KEY", "laterals": "LATERAL",
+    "limit_options": "LIMIT with PERCENT or WITH TIES", "locks": "FOR UPDATE", "match": "MATCH_RECOGNIZE",
+    "pivots": "PIVOT", "sort": "SORT BY", "system_time": "FOR SYSTEM_TIME", "when": "AT",
+}  # fmt: skip
+"""Parts that sqlglot calls otherwise than a statement does."""
+
 NULL_OF = "null of the type of"
 """The function that stands for a key that a set of GROUP BY has not: of the key."""
 
@@ -47,7 +55,7 @@ def refuse(node: Node, why: str = f"{CALLED} is not covered here") -> NoReturn:
 
 def sentence(node: Node, why: str, statement: str = "") -> str:
     """About a part. With the statement a call is shown as it stands there."""
-    text = " ".join((call_in(statement, node) or node.sql(dialect="duckdb")).split())
+    text = " ".join((call_in(statement, node) or node.sql(dialect="duckdb")).split()).removeprefix(", ")
     is_call = isinstance(node, (expressions().Func, expressions().SubqueryPredicate))
     call = re.fullmatch(r"(\w+)( ?\(.*\))?", text)
     why = why.replace(CALLED, call[1].upper() if call and is_call else "it")
@@ -95,7 +103,9 @@ def check_parts(node: Node, known: set[str]) -> None:
     """Refuses a part of a statement that nothing would look at."""
     for part, value in node.args.items():
         if value and part not in known:
-            refuse(node, f"{part.strip('_').upper().replace('_', ' ')} is not covered here")
+            is_unpivot = part == "pivots" and value[0].args.get("unpivot")
+            word = "UNPIVOT" if is_unpivot else WORDS.get(part, part.strip("_").upper().replace("_", " "))
+            refuse(node, f"{word} is not covered here")
 
 
 def conjuncts(node: Node | None) -> list[Node]:

@@ -296,7 +296,7 @@ class Select:
             return [node for node, _ in items] if self.node.args.get("distinct") else []
         for part, value in group.args.items():
             if value and part != "expressions":
-                refuse(group, f"GROUP BY {part.upper()} is not covered here")
+                refuse(group, f"GROUP BY with {part.upper()} is not covered here")
         keys = []
         for each in group.expressions:
             number = self._item(each, items, columns=False)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import datetime
 import logging
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -42,12 +45,14 @@ from penstock.columns.statement_sources import MixedConditionError, Sources
 from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.statement_tables import Source, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
-from penstock.columns.table import Table, open_table
+from penstock.columns.table import Table, TableOptions, open_table
+from penstock.volume.names import is_volume
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "distinct", "with_", "operation_modifiers",
 }  # fmt: skip
+FUNCTION = "what stands behind FROM is a table, a subquery, READ_PARQUET or a file in quotes here"
 SETS = {"Union": "UNION", "Except": "EXCEPT", "Intersect": "INTERSECT"}
 PARTS_OF_SETS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
 HOWS: dict[str, Any] = {
@@ -72,7 +77,8 @@ def sql(statement: str, /, **tables: Any) -> Result:
             FROM 'trips.parquet'; its columns are called trips.zone. It is closed when the statement has run.
             So are what lies on a volume, FROM 'volume:trips@a.img,b.img', and several Parquet files together,
             FROM '2024/*.parquet' or read_parquet(['a.parquet', 'b.parquet']).
-        **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes.
+        **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes. Options
+            such as executor go to `open_table`, whose table is given here then.
 
     Returns:
         The result; `print` it, or take it to Arrow, pandas or Polars.
@@ -80,6 +86,7 @@ def sql(statement: str, /, **tables: Any) -> Result:
     Raises:
         ValueError: What is not covered, by name; a statement that is none; a file that is no table.
         KeyError: A table or column that there is not.
+        TypeError: An option of `open_table`.
         ImportError: sqlglot is not installed.
     """
     _check_text(statement)
@@ -102,6 +109,7 @@ def prepared(
     except ImportError:
         raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
     _check_text(statement)
+    _check_tables(tables)
     day = datetime.date.today()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it would log is raised below
     try:
@@ -139,6 +147,19 @@ def _check_text(statement: Any) -> None:
         raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
 
 
+def _check_tables(tables: Mapping[str, Any]) -> None:
+    """Refuses an option of open_table, whose value is no table."""
+    for name, given in tables.items():
+        is_file = isinstance(given, str) and (
+            is_volume(given) or os.path.lexists(given) or Path(given).suffix
+        )
+        if name in TableOptions.__annotations__ and isinstance(given, (str, int, NoneType)) and not is_file:
+            raise TypeError(
+                f"sql: {name}={given!r} would be a table called {name}: options go to open_table: open "
+                f"a table with it, as in t=open_table('trips.parquet', {name}={given!r}), and give that"
+            )
+
+
 @dataclass
 class _Shared:
     """What the planners of a statement and of its subqueries have together."""
@@ -173,6 +194,8 @@ class _Planner:
             node = node.this
         if kind_of(node) == "Values":
             node = rows_selected(node)
+        if kind_of(node) == "Table":
+            refuse(node, "JOIN in brackets is not covered here")
         if kind_of(node) not in (*SETS, "Select"):
             refuse(node, f"{node.sql(dialect='duckdb').split()[0].upper()} is not covered here, SELECT is")
         with_ = node.args.get("with_")
@@ -184,7 +207,7 @@ class _Planner:
         check_parts(node, {"expressions"})
         tables = self.tables
         for each in node.expressions:
-            check_parts(each, {"this", "alias"})
+            check_parts(each, {"this", "alias", "materialized"})  # each is computed once
             result = self._run(_Planner(tables, self.shared).plan(each.this))
             opened = open_table(called(each, result, renamed(each)), executor="auto")
             tables = {**tables, each.alias.lower(): opened}
@@ -327,6 +350,9 @@ class _Planner:
 
     def _table(self, node: Node) -> tuple[str, Table]:
         files = files_of(node, self.tables)
+        is_named = kind_of(node) == "Table" and kind_of(node.this) == "Identifier"
+        if files is None and not is_named and kind_of(node) not in ("Subquery", "Values"):
+            refuse(node, FUNCTION)
         name = name_of(node, files)
         if node.args.get("db"):
             refuse(node, "the name of a table has one part, and a file stands in quotes")
@@ -339,11 +365,11 @@ class _Planner:
                 self.derived[id(node)] = (node, open_table(called(node, result, columns), executor="auto"))
             return name, self.derived[id(node)][1]
         if columns:
-            refuse(node, "COLUMNS is not covered here")
+            refuse(node, "an alias with names of columns is covered behind subqueries only")
         if files is not None:
             return name, self.shared.table(files, files)
         key = node.name.lower()
-        if kind_of(node) != "Table" or key not in self.tables:
+        if key not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise KeyError(
                 f"sql: there is no table {node.sql(dialect='duckdb')!r}: given are {known}; write a file in "
