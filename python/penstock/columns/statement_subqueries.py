@@ -63,6 +63,8 @@ class Subqueries:
         self.runner = runner
         self.sources = sources
         """Those that stand for subqueries are added."""
+        self._made: dict[str, Node] = {}
+        """What stands for subqueries, by their texts: one that stands twice, as in GROUP BY, is one."""
 
     def conditions(self, where: Node | None) -> list[Condition]:
         """Those of WHERE. Of the subqueries those are left that are constants."""
@@ -74,18 +76,23 @@ class Subqueries:
             return node
         root = expressions().Paren(this=node.copy())
         for each in list(subqueries_of(root)):
-            kind = kind_of(each)
-            if kind == "Exists":
-                each.replace(self._exists_value(each))
-            elif kind == "In":
-                each.replace(self._in_value(each))
-            elif kind == "Subquery":
-                found = self._correlated(each.this)
-                if found is not None:
-                    each.replace(self._value(found, each))
-            else:
-                refuse(each, f"{CALLED} with a subquery is not covered here")
+            text = each.sql(dialect="duckdb")
+            if text not in self._made:
+                self._made[text] = self._instead(each)
+            each.replace(self._made[text].copy())
         return root.this
+
+    def _instead(self, node: Node) -> Node:
+        """What stands for a subquery: itself, if it is a constant."""
+        kind = kind_of(node)
+        if kind == "Exists":
+            return self._exists_value(node)
+        if kind == "In":
+            return self._in_value(node)
+        if kind != "Subquery":
+            refuse(node, f"{CALLED} with a subquery is not covered here")
+        found = self._correlated(node.this)
+        return node if found is None else self._value(found, node)
 
     def selected(self, node: Node) -> Node:
         """A result, which is called what is written."""

@@ -19,3 +19,6 @@ select c.cid, c.rank in (select s.k from s where s.g = c.region and s.b) from c 
 select c.cid, c.rank not in (select e.k from e where e.g = c.region) from c order by 1
 select w.i from w where w.i16 in (select max(v.i16) from w v where v.p = w.p) order by 1
 select w.i from w where w.i16 not in (select v.i16 from w v where v.p = w.i16) order by 1
+select exists (select 1 from c where c.region = s.g and c.rank > 1), count(*) from s group by exists (select 1 from c where c.region = s.g and c.rank > 1) order by 1
+select s.k in (select c.cid from c) as known, count(*) from s group by s.k in (select c.cid from c) order by 1
+select (select max(c.rank) from c where c.region = s.g) + 1, count(*) from s group by (select max(c.rank) from c where c.region = s.g) order by 1
