@@ -106,3 +106,13 @@ def test_a_file_of_times_that_is_cut_short_is_refused(tmp_path: Path) -> None:
         open_table(files)
     Path(files["t"]).write_bytes(content)
     assert len(open_table(files)) == 1000
+
+
+def test_times_that_python_has_not_are_named_and_numpy_has_them(tmp_path: Path) -> None:
+    far = np.array([-(2**62), 5], "datetime64[us]")
+    with open_table(saved(tmp_path, t=far), executor="cpu") as table:
+        np.testing.assert_array_equal(table.collect()["t"], far)
+        with pytest.raises(
+            OverflowError, match=r"^column 't': Python has times of the years 1 to 9999 alone"
+        ):
+            table.collect().rows()

@@ -62,7 +62,13 @@ class ResultColumn:
     def to_pylist(self) -> list[Any]:
         """Python values, None for a null; dates and timestamps as pyarrow has them."""
         if self.type.kind in ("date", "timestamp"):
-            return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
+            try:
+                return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
+            except OverflowError as problem:
+                raise OverflowError(
+                    f"column {self.name!r}: Python has times of the years 1 to 9999 alone ({problem}): filter"
+                    " before, or take the column as NumPy's, result[name]"
+                ) from None
         values = self.values().tolist()
         if self.valid.all():
             return values  # type: ignore[no-any-return]

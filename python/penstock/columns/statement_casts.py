@@ -38,8 +38,10 @@ def cast(translate: Translate, node: Node, is_tried: bool = False) -> Expr:
         if known is not None:
             return known
     if kind == "DECIMAL":
-        given = [int(each.this.this) for each in node.args["to"].expressions] or [18, 3]
-        digits, scale = (*given, 0)[:2]
+        given = node.args["to"].expressions
+        if not all(str(each.this.this).isdigit() for each in given):
+            refuse(node, "DECIMAL takes two whole numbers: digits, and those behind the point")
+        digits, scale = (*(int(each.this.this) for each in given), 0)[:2] if given else (18, 3)
         if is_tried and digits > MOST_DIGITS:  # what is beyond 64 bits would be no null
             refuse(node, f"TRY_CAST to a DECIMAL of more than {MOST_DIGITS} digits is not covered here")
         if is_tried:

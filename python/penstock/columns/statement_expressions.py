@@ -15,7 +15,7 @@ from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Val
 from penstock.columns.lowering_times import DAYS_ALONE
 from penstock.columns.statement_casts import cast
 from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, part_of_time
-from penstock.columns.statement_nodes import CALLED, Node, kind_of, refuse
+from penstock.columns.statement_nodes import CALLED, Node, check_one_argument, expressions, kind_of, refuse
 from penstock.columns.statement_texts import constant, of_text
 from penstock.columns.types import INTEGER
 
@@ -93,7 +93,12 @@ class Translator:
         more = MORE_ARGUMENTS.get(name, ())
         for argument, value in node.args.items():
             if value and argument not in TAKEN and argument not in more and argument != "negate":
-                refuse(node, f"{CALLED} with {argument.upper()} is not covered here")
+                given = (
+                    value.sql(dialect="duckdb")
+                    if isinstance(value, expressions().Expression)
+                    else argument.upper()
+                )
+                refuse(node, f"{CALLED} with {given} is not covered here")
         return made
 
     def _made(self, node: Node, name: str) -> Expr:
@@ -148,7 +153,8 @@ class Translator:
     def _aggregate(self, node: Node, name: str, condition: Expr | None = None) -> Expr:
         """SUM and the like of an expression of one row."""
         of = node.this
-        if name == "Count" and kind_of(of) == "Star":
+        check_one_argument(node)
+        if name == "Count" and (of is None or kind_of(of) == "Star"):
             if condition is None:
                 return Aggregate("len", None)
             return Aggregate("count", when(condition).then(1).otherwise(None))

@@ -145,6 +145,8 @@ def _truncate(translate: Translator, node: Node) -> Expr:
 
 
 def _last_day(translate: Translator, node: Node) -> Expr:
+    if node.args.get("unit") is not None:
+        refuse(node, "it takes a date or a time, and no unit")
     return translate(node.this).dt.truncate("1mo").dt.offset_by(1, "month") - 1
 
 

@@ -83,10 +83,11 @@ def call_in(statement: str, node: Node) -> str | None:
 
 
 def _end_of_brackets(tokens: Sequence[Any]) -> int:
-    """Where the bracket closes that the first token opens."""
+    """Where the bracket closes that the first token opens; the end where none does."""
     steps = {"L_PAREN": 1, "R_PAREN": -1}
     depths = accumulate(steps.get(token.token_type.name, 0) for token in tokens)
-    return next(int(token.end) for token, depth in zip(tokens, depths, strict=True) if depth == 0)
+    ends = (int(token.end) for token, depth in zip(tokens, depths, strict=True) if depth == 0)
+    return next(ends, int(tokens[-1].end))
 
 
 def _parsed(text: str) -> Node:
@@ -106,6 +107,12 @@ def check_parts(node: Node, known: set[str]) -> None:
             is_unpivot = part == "pivots" and value[0].args.get("unpivot")
             word = "UNPIVOT" if is_unpivot else WORDS.get(part, part.strip("_").upper().replace("_", " "))
             refuse(node, f"{word} is not covered here")
+
+
+def check_one_argument(call: Node) -> None:
+    """Refuses more arguments of an aggregate: with two, MAX has a list of the first values."""
+    if call.args.get("expressions") or call.args.get("count"):
+        refuse(call, f"{CALLED} of several values is not covered here")
 
 
 def conjuncts(node: Node | None) -> list[Node]:

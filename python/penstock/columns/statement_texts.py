@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.columns.statement_expressions import Translator
 
 Function = Callable[["Translator", Node], Expr]
+LONGEST = 1 << 20
+"""Characters of a text that is filled up or repeated."""
 MOST_GROUPS = 8
 """Of a pattern, that one group more is written around: Arrow's replacements name nine."""
 
@@ -239,14 +241,20 @@ def _pad(translate: Translator, node: Node) -> Expr:
         made = (fill * (more // max(len(fill), 1) + 1))[:more]
         return (made + text if is_left else text + made)[:length] if len(text) < length else text[:length]
 
-    if not fill or length < 0:
-        refuse(node, "it takes a length from 0 on, and a text to fill with")
+    if not fill or not 0 <= length <= LONGEST:
+        refuse(node, f"it takes a length from 0 to {LONGEST}, and a text to fill with")
     return of_text("pad", translate(node.this), padded, length, fill, is_left)
 
 
 def _repeat(translate: Translator, node: Node) -> Expr:
-    times = constant(translate, node.args["times"], int)
-    return of_text("repeat", translate(node.this), lambda text: text * times, times)
+    times: int = constant(translate, node.args["times"], int)
+
+    def repeated(text: str) -> str:
+        if len(text) * times > LONGEST:
+            raise ValueError(f"sql: repeat: texts have up to {LONGEST} characters here: repeat it less often")
+        return text * times
+
+    return of_text("repeat", translate(node.this), repeated, times)
 
 
 def _split_part(translate: Translator, node: Node) -> Expr:

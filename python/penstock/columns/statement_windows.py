@@ -11,6 +11,7 @@ from penstock.columns.statement_nodes import (
     CALLED,
     Node,
     aggregates_in,
+    check_one_argument,
     columns_in,
     expressions,
     kind_of,
@@ -202,9 +203,10 @@ class Windows:
         """Of which expressions it is, and the number that it has."""
         of = node.this
         if kind in AGGREGATES:
-            if kind_of(of.this) == "Distinct" or (kind == "count" and of.expressions):
+            if kind_of(of.this) == "Distinct":
                 refuse(node, "DISTINCT over a window is not covered here")
-            return ([] if kind_of(of.this) == "Star" else [of.this]), 1
+            check_one_argument(of)
+            return ([] if of.this is None or kind_of(of.this) == "Star" else [of.this]), 1
         given = {"ntile": of.this, "nth_value": of.args.get("offset")}.get(kind, of.args.get("offset"))
         number = 1
         if given is not None:

@@ -119,6 +119,9 @@ def prepared(
             raise ValueError(
                 f"sql: there {'is no statement' if not count else f'are {count} statements'}: give one"
             )
+        for node in parsed[0].walk():
+            if node.error_messages():  # the parser lets some by
+                refuse(node, "something is missing in it")
         shared = _Shared(opened)
         with ExitStack() as failed:
             failed.callback(close_all, shared.tables)
@@ -131,6 +134,7 @@ def prepared(
     except sqlglot.errors.ParseError as problem:
         at = problem.errors[0] if problem.errors else {}
         why = str(at.get("description") or problem).splitlines()[0].partition(" but got <Token")[0]
+        why = "something is missing here" if why.startswith("Required keyword") else why
         raise ValueError(f"sql: line {at.get('line', 1)}, column {at.get('col', 1)}: {why}") from None
     except sqlglot.errors.SqlglotError as problem:
         raise ValueError(f"sql: {str(problem).splitlines()[0]}") from None

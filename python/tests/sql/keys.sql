@@ -44,3 +44,4 @@ select count(*) from w where d4 in (select d18 from w)
 select i from w where exists (select 1 from w v where v.x = w.x and v.i <> w.i and v.p < 3) order by i
 select w.i, dim.q from w join dim on w.d4 = dim.q order by i
 select w.i, dim.nm from w left join dim on w.x = dim.q order by i
+select k, count() from s group by k order by k

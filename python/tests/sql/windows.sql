@@ -38,3 +38,4 @@ select z, tf, sum(i16) over (partition by z), count(*) over (partition by tf, z)
 select f, rank() over (order by f) as a, sum(f) over (order by id) as b from s order by id
 select case when row_number() over (order by id) % 2 = 0 then 'even' else 'odd' end as e, id from s order by id
 select id, lag(id) over (order by id) from s union all select cid, 0 from c order by 1, 2
+select id, count() over (partition by g) as n from s order by id
