@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from penstock import Error
 from penstock.columns import col, count, npy_columns, open_table, sql
 
 
@@ -57,6 +59,22 @@ def test_a_table_with_nulls_of_times_removes_its_marks_when_it_is_closed(
     assert table.filter(col("t").is_null()).agg(count()).collect().item() == 1
     assert [*tmp_path.glob("penstock-table-*")]
     table.close()
+    assert not [*tmp_path.glob("penstock-table-*")]
+
+
+def test_a_full_disk_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = saved(tmp_path, t=np.full(8 << 16, "NaT", "datetime64[s]"), n=np.arange(8 << 16))
+    with open_table(files, executor="cpu") as table:
+        result = table.collect()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, hard))
+    try:
+        for source in (files, result):
+            with pytest.raises(Error, match=r"cannot be written: File too large: make room, or set TMPDIR"):
+                open_table(source)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not [*tmp_path.glob("penstock-table-*")]
 
 

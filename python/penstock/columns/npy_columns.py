@@ -15,9 +15,8 @@ from penstock.arrays.formats.place import Layout
 from penstock.arrays.layout import path_text
 from penstock.arrays.messages import naming
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
-from penstock.columns.temporary import MAKE_ROOM, TemporaryFolder, temporary_folder
+from penstock.columns.temporary import TemporaryFolder, temporary_folder, write_array
 from penstock.columns.types import DATE, ColumnType, Kind, TimeUnit
-from penstock.errors import Error
 from penstock.volume.names import absolute, is_volume, open_each
 
 KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
@@ -87,11 +86,7 @@ def _mark_nulls(layout: TableLayout) -> None:
         for k, bits in marks.items():
             (piece,) = times[k].pieces
             path = f"{folder}/{k}.valid"
-            try:
-                bits.tofile(path)
-            except OSError as problem:
-                why = os.strerror(problem.errno or 0)
-                raise Error(f"open a table: {folder} cannot be written: {why}: {MAKE_ROOM}") from None
+            write_array(path, bits, "open a table")
             times[k].pieces = [replace(piece, validity=Piece(path, 0, bits.nbytes))]
     layout.owner = TemporaryFolder(folder)
 

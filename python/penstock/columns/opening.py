@@ -22,8 +22,7 @@ from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line, pyarrow_for
 from penstock.columns.npy_columns import of_npy_files
 from penstock.columns.results import Result
-from penstock.columns.temporary import MAKE_ROOM, TemporaryFolder, temporary_folder
-from penstock.errors import Error
+from penstock.columns.temporary import MAKE_ROOM, TemporaryFolder, temporary_folder, write_array
 from penstock.sizes import parse_size
 from penstock.volume.names import is_volume
 
@@ -271,17 +270,11 @@ def _of_result(source: Result) -> TableLayout:
         columns = []
         for k, column in enumerate(source.columns):
             piece = Piece(f"{folder}/{k}.values", 0, column.bits.nbytes)
-            try:
-                column.bits.tofile(piece.path)
-                if not column.valid.all():
-                    marks = np.packbits(column.valid, bitorder="little")
-                    piece = replace(piece, validity=Piece(f"{folder}/{k}.valid", 0, marks.nbytes))
-                    marks.tofile(f"{folder}/{k}.valid")
-            except OSError as problem:
-                why = os.strerror(problem.errno or 0)
-                raise Error(
-                    f"open a table of a Result: {folder} cannot be written: {why}: {MAKE_ROOM}"
-                ) from None
+            write_array(piece.path, column.bits, "open a table of a Result")
+            if not column.valid.all():
+                marks = np.packbits(column.valid, bitorder="little")
+                piece = replace(piece, validity=Piece(f"{folder}/{k}.valid", 0, marks.nbytes))
+                write_array(f"{folder}/{k}.valid", marks, "open a table of a Result")
             encoding = "float64" if column.type.is_number else "int64"
             columns.append(ColumnPlace(column.name, column.type, encoding, [piece]))
     check_names([column.name for column in columns], "a Result")

@@ -8,6 +8,11 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock.errors import Error
 
@@ -27,6 +32,22 @@ def temporary_folder(what: str) -> Iterator[str]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def write_array(path: str, values: npt.NDArray[Any], operation: str) -> None:
+    """A file in such a folder. numpy.tofile has no reason why it fails.
+
+    Raises:
+        Error: It cannot be written.
+    """
+    try:
+        Path(path).write_bytes(np.ascontiguousarray(values).data)
+    except OSError as problem:
+        why = os.strerror(problem.errno or 0)
+        folder = Path(path).parent
+        raise Error(
+            f"{operation}: {folder} cannot be written: {why}: {MAKE_ROOM}", problem.errno or 0
+        ) from None
 
 
 class TemporaryFolder:
