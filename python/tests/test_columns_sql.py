@@ -209,6 +209,26 @@ def test_the_command_does_not_overwrite_a_table_that_it_reads(tmp_path: Path) ->
     assert table.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        (
+            "select t.i from t join u on t.i = u.i where u.m is null",
+            r"column 'u\.m' cannot be used: it is",
+        ),
+        ("select t.i from t join u on t.i = u.i where u.zz > 1", r"there is no column 'u\.zz': there are i"),
+        ("select u.m from t full join u on t.i = u.i", r"column 'u\.m' cannot be used: it is"),
+        ("select t.i from t right join u on t.i = u.i where m = 1", "column 'm' cannot be used: it is list"),
+    ],
+)
+def test_columns_of_joined_tables_that_cannot_be_used_are_named(statement: str, sentence: str) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    one = pa.table({"i": [1, 2, 2]})
+    other = pa.table({"i": [2, 2, 3], "m": [[1], [2], [3]]})
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(KeyError, match=sentence):
+        sql(statement, t=one, u=other)
+
+
 def test_the_command_prints_the_columns_that_have_room(tmp_path: Path) -> None:
     header, row = ",".join(f"column_{k:02}" for k in range(30)), ",".join(f"{10**9 + k}" for k in range(30))
     (tmp_path / "wide.csv").write_text(f"{header}\n{row}\n")

@@ -22,7 +22,7 @@ from penstock.columns.statement_nodes import (
     refuse,
     sentence,
 )
-from penstock.columns.statement_tables import Condition, Membership, Source
+from penstock.columns.statement_tables import Condition, Membership, Source, check_usable
 
 UNCONNECTED = "it has no key that is equal to one of the tables before"
 MIXED = "behind ON of this join there are equal keys, and conditions of its table"
@@ -42,9 +42,7 @@ class MixedConditionError(ValueError):
 
 def _no_column(node: Node, sources: Sequence[Source], names: Sequence[str]) -> KeyError:
     """`names`: those that there are."""
-    for source in sources:
-        if why := source.refused.get(node.name.lower()):
-            return KeyError(f"sql: column {node.sql(dialect='duckdb')!r} cannot be used: {why}")
+    check_usable(node, sources)
     there = ", ".join(names[:8])
     return KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {there}")
 
@@ -298,7 +296,11 @@ class Sources:
         names = source.names
 
         def own(node: Node) -> Expr | None:
-            return Column(names[node.name.lower()]) if kind_of(node) == "Column" else self.constant(node)
+            if kind_of(node) != "Column":
+                return self.constant(node)
+            if node.name.lower() not in names:
+                raise _no_column(node, [source], list(names))
+            return Column(names[node.name.lower()])
 
         small = Query(source.table)
         for each in source.filters:

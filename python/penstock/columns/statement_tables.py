@@ -73,6 +73,15 @@ class Source:
         return table == self.alias or (table == "" and name not in self.using)
 
 
+def check_usable(column: Node, sources: Sequence[Source]) -> None:
+    """Raises KeyError for a column that a table's file has, and that cannot be used."""
+    meant = [source for source in sources if column.table.lower() in ("", source.alias)]
+    reasons = [source.refused.get(column.name.lower()) for source in meant]
+    if any(reasons) and not any(column.name.lower() in source.names for source in meant):
+        why = next(filter(None, reasons))
+        raise KeyError(f"sql: column {column.sql(dialect='duckdb')!r} cannot be used: {why}")
+
+
 def used(name: Node, source: Source, before: Sequence[Source]) -> Node:
     """The condition of a name behind USING."""
     low = name.name.lower()

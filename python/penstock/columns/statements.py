@@ -31,6 +31,7 @@ from penstock.columns.statement_nodes import (
     Node,
     NotCoveredError,
     check_parts,
+    columns_in,
     conjuncts,
     kind_of,
     refuse,
@@ -43,7 +44,7 @@ from penstock.columns.statement_sets import SetPlan
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
 from penstock.columns.statement_sources import MixedConditionError, Sources
 from penstock.columns.statement_subqueries import Subqueries
-from penstock.columns.statement_tables import Source, used
+from penstock.columns.statement_tables import Source, check_usable, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, TableOptions, open_table
 from penstock.volume.names import is_volume
@@ -296,6 +297,8 @@ class _Planner:
     def _of_pairs(
         self, node: Node, sources: list[Source], first: list[Source], second: Source
     ) -> Plan | SetPlan:
+        for column in columns_in(node):
+            check_usable(column, sources)
         alias = f"pairs {len(self.tables)}"
         pairs = Pairs(node, sources, first, second, alias)
         result = self._run(pairs.plan(self))
