@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from penstock.cli.main import penstock
-from penstock.columns import Table, sql
+from penstock.columns import Table, open_table, sql
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -219,14 +219,17 @@ def test_the_command_does_not_overwrite_a_table_that_it_reads(tmp_path: Path) ->
         ("select t.i from t join u on t.i = u.i where u.zz > 1", r"there is no column 'u\.zz': there are i"),
         ("select u.m from t full join u on t.i = u.i", r"column 'u\.m' cannot be used: it is"),
         ("select t.i from t right join u on t.i = u.i where m = 1", "column 'm' cannot be used: it is list"),
+        ("select zz, (select max(i) from t v where v.i = t.i) from t", r"no column 'zz': there are i\"?$"),
     ],
 )
 def test_columns_of_joined_tables_that_cannot_be_used_are_named(statement: str, sentence: str) -> None:
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     one = pa.table({"i": [1, 2, 2]})
     other = pa.table({"i": [2, 2, 3], "m": [[1], [2], [3]]})
-    with pytest.warns(UserWarning, match="left out"), pytest.raises(KeyError, match=sentence):
-        sql(statement, t=one, u=other)
+    with pytest.warns(UserWarning, match="left out"):
+        tables = {"t": open_table(one, executor="cpu"), "u": open_table(other, executor="cpu")}
+    with pytest.raises(KeyError, match=sentence):
+        sql(statement, **tables)
 
 
 def test_the_command_prints_the_columns_that_have_room(tmp_path: Path) -> None:

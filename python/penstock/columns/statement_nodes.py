@@ -56,6 +56,7 @@ def refuse(node: Node, why: str = f"{CALLED} is not covered here") -> NoReturn:
 def sentence(node: Node, why: str, statement: str = "") -> str:
     """About a part. With the statement a call is shown as it stands there."""
     text = " ".join((call_in(statement, node) or node.sql(dialect="duckdb")).split()).removeprefix(", ")
+    text = re.sub(r'"(?:pairs|windows) \d+"\."([^"]+)"', r"\1", text)  # tables of parts of the statement
     is_call = isinstance(node, (expressions().Func, expressions().SubqueryPredicate))
     call = re.fullmatch(r"(\w+)( ?\(.*\))?", text)
     why = why.replace(CALLED, call[1].upper() if call and is_call else "it")

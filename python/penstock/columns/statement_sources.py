@@ -79,7 +79,9 @@ class Sources:
         if len(found) > 1:
             refuse(node, "several tables have this column: say which")
         if not found:
-            raise _no_column(node, sources, [name for s in sources for name in s.columns])
+            raise _no_column(
+                node, sources, [name for s in sources if s.table is not None for name in s.columns]
+            )
         return Column(found[0])
 
     def value(self, node: Node) -> Expr | None:

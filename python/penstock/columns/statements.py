@@ -205,7 +205,9 @@ class _Planner:
             refuse(node, f"{node.sql(dialect='duckdb').split()[0].upper()} is not covered here, SELECT is")
         with_ = node.args.get("with_")
         if with_ is not None:
-            return self._with(with_).plan_without(node)
+            rest = node.copy()
+            rest.set("with_", None)
+            return self._with(with_).plan_without(rest)
         return self.plan_without(node)
 
     def _with(self, node: Node) -> _Planner:

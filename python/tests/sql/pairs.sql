@@ -83,3 +83,6 @@ select * from c full join r using (region) join (select region, quota as q from 
 select a.id, b.region, x.id from s a, r b left join e x on b.region = x.g where a.k = x.k order by 1, 2, 3
 select a.id, b.region, x.id from s a, r b left join s x on b.region = x.g where a.k = x.k order by 1, 2, 3
 select a.id, b.cid, x.id from s a, c b left join e x on b.cid = x.k where a.k = x.k order by 1, 2, 3
+with x as (select id, k from s) select x.id, c.cid from x full join c on x.k = c.cid order by 1, 2
+with x as (select id, k from s), y as (select cid, region from c) select x.id, y.region from x right join y on x.k = y.cid order by 1, 2
+with x as (select id, k, g from s) select a.id, b.id from x a join x b on a.g = b.g order by 1, 2
