@@ -196,3 +196,30 @@ def test_a_missing_package_is_named(papers: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_command_loads_no_torch_before_it_runs() -> None:
     code = "import sys, penstock.cli.gnn; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=TIMEOUT).returncode == 0
+
+
+def test_the_command_loads_no_torch_before_it_refuses(papers: Path, tmp_path: Path) -> None:
+    folder = odd_split(papers, tmp_path)
+    np.save(folder / "train.npy", np.zeros(0, np.int64))
+    (tmp_path / "there.pt").touch()
+    refused: list[list[Any]] = [
+        ["nowhere"],
+        [folder],
+        ["papers100M"],
+        [papers, "--fanout", "4,0"],
+        [papers, "--device", "tpu"],
+        [papers, "--cache", "1MiB"],
+        [papers, "--checkpoint", tmp_path / "there.pt"],
+        [papers, "--embeddings", tmp_path / "there.pt"],
+        [papers, "--trace", papers / "features.npy"],
+    ]
+    code = f"""
+import sys
+from penstock.cli.main import main
+for given in {[[str(each) for each in given] for given in refused]!r}:
+    assert main(["gnn", "train", *given]) == 2, given
+    assert not {{"torch", "torch_geometric"}} & set(sys.modules), given
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count("\n") == len(refused)

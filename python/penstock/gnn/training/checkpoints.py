@@ -23,35 +23,6 @@ FORMAT = 1
 _KEYS = ("options", "source", "processes", "model", "optimizer", "epoch", "step", "epochs", "losses", "ranks")
 
 
-def exists(path: Path) -> bool:
-    """A folder may have none yet."""
-    return bool(checkpoint.numbers(path)) if path.is_dir() else path.exists()
-
-
-def check_place(path: Path, resume: bool, tables: bool) -> None:
-    """What can be known of a checkpoint before anything is trained.
-
-    Args:
-        resume: Whether the one that is there is to be gone on from.
-        tables: Whether there are tables that train.
-
-    Raises:
-        ValueError: There is no folder for it, or what is in its place is of the other kind; or there is one
-            that is not to be resumed.
-    """
-    if not path.parent.is_dir():
-        raise ValueError(f"checkpoint {path}: there is no folder {path.parent}: make it, or name another")
-    if path.is_dir() and not tables:
-        what = (
-            "of a training with embeddings: give them, too" if exists(path) else "a folder: name a file in it"
-        )
-        raise ValueError(f"checkpoint {path}: it is {what}")
-    if path.is_file() and tables:
-        raise ValueError(f"checkpoint {path}: it is a file, and embeddings need a folder: name another")
-    if exists(path) and not resume:
-        raise ValueError(f"checkpoint {path}: there is one: resume it, delete it, or name another file")
-
-
 def save(path: Path, content: dict[str, Any], embeddings: Embeddings | None) -> None:
     """Replaces the checkpoint; returns when it is on the drive.
 

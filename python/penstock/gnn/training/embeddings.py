@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from penstock.gnn.training import checkpoints
 from penstock.gnn.training.objectives import features_of
 from penstock.gnn.training.options import Options
 from penstock.nn import Embedding
@@ -26,8 +25,7 @@ class Embeddings:
         """Opens the table of a training that goes on, or draws one from torch's random numbers.
 
         Raises:
-            ValueError: All nodes have features, there are several processes, or a file that belongs to no
-                checkpoint to be resumed.
+            ValueError: All nodes have features, or there are several processes.
         """
         path = Path(os.fspath(options.embeddings or ""))
         ranges = [each for each in source.unfeatured if len(each)]
@@ -81,11 +79,4 @@ def _check(options: Options, path: Path, ranges: list[range], processes: int) ->
     if processes > 1:
         raise ValueError(
             f"embeddings {path}: {processes} processes, and a table has one writer: start one process"
-        )
-    checkpoint = options.checkpoint_path
-    goes_on = options.resume and checkpoint is not None and checkpoints.exists(checkpoint)
-    if path.exists() and not goes_on:
-        raise ValueError(
-            f"embeddings {path}: there is such a file, of no checkpoint to be resumed: delete it, or name "
-            "another"
         )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from penstock.callbacks import Progress
 from penstock.gnn.training.options import Options
+from penstock.gnn.training.places import check_places
 from penstock.gnn.training.results import Result
-from penstock.gnn.training.sources import OpenSource, open_source
+from penstock.gnn.training.splits import Splits
 from penstock.gnn.training.timeline import Timeline
-from penstock.gnn.training.trainer import run
+
+if TYPE_CHECKING:
+    from penstock.gnn.training.sources import OpenSource
 
 
 def train(
@@ -49,4 +54,16 @@ def train(
     """
     if find_spec("torch_geometric") is None:
         raise ImportError("train: torch_geometric is not installed: pip install 'penstock[pyg]'")
-    return run(options, source or open_source, timeline, progress)
+    check_places(options)
+    source = source or _source_of(options)
+    # Here and not above: torch and PyG take seconds to import.
+    from penstock.gnn.training.trainer import run
+
+    return run(options, source, timeline, progress)
+
+
+def _source_of(options: Options) -> OpenSource:
+    splits = Splits(options)
+    from penstock.gnn.training.sources import DatasetSource
+
+    return partial(DatasetSource, splits=splits)

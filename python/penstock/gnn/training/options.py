@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.arrays.placement import EFFECTS
 from penstock.checks import check_choice, checked_count, checked_number
+from penstock.effects import refuse_without_effect
 from penstock.sizes import whole_number
 from penstock.tiering import METHODS
 
@@ -128,8 +131,12 @@ class Options:
         _check_number("dropout", self.dropout, lambda share: 0 <= share < 1, "give a share from 0 below 1")
         _check_number("lr", self.lr, lambda rate: rate > 0, "give a number above 0")
         _check_number("weight_decay", self.weight_decay, lambda decay: decay >= 0, "give 0 or more")
+        if re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(self.device)) is None:
+            raise ValueError(f"device '{self.device}': give auto, cpu, cuda or cuda:N")
         self._check_heads()
         self._check_tiers()
+        of_features = {name: getattr(self, name) for name in ("placement", "below", "cache")}
+        refuse_without_effect(EFFECTS, of_features)
         self._check_embeddings()
         if self.checkpoint is None and (self.resume or self.checkpoint_every):
             what = "resume" if self.resume else f"checkpoint_every {self.checkpoint_every}"

@@ -111,16 +111,11 @@ def ranks_for(device: str) -> Iterator[Ranks]:
 
 
 def _device(device: str, size: int) -> Any:
-    try:
-        chosen = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    except RuntimeError:
-        raise ValueError(f"device '{device}': give auto, cpu, cuda or cuda:N") from None
-    if chosen.type not in ("cpu", "cuda"):
-        raise ValueError(f"device '{device}': give auto, cpu, cuda or cuda:N")
-    if chosen.type == "cpu":
-        return chosen
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    number = chosen.index
+    if device == "cpu" or (device == "auto" and count == 0):
+        return torch.device("cpu")
+    _, given, index = device.partition(":")
+    number = int(index) if given else None
     if size > 1:
         if number is not None:
             raise ValueError(f"device {device}: each process has a GPU of its own: give cuda")

@@ -12,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.arrays import Array, open_array
-from penstock.gnn import LinkLoader, NeighborLoader, data
+from penstock.gnn import LinkLoader, NeighborLoader
 from penstock.gnn.training.options import NODES, RGCN, TIERED, Options
 from penstock.gnn.training.ranks import Ranks
+from penstock.gnn.training.splits import TRAIN, Ids, Splits
 from penstock.sampling import Graph
 from penstock.tiering import score, tiered
 
-TRAIN, VALID, TEST = "train", "valid", "test"
 DEFAULT_HOT = 0.1
-Ids = npt.NDArray[np.int64]
 _LOGGER = logging.getLogger("penstock")
 _COMPARED = 1 << 16  # ids of the training set that distinguish datasets of one size
 
@@ -58,18 +57,13 @@ class Source(Protocol):
 OpenSource = Callable[[Options, Ranks], Source]
 
 
-def open_source(options: Options, ranks: Ranks) -> Source:
-    """The dataset in the folder `options.dataset`."""
-    return DatasetSource(options, ranks)
-
-
 class DatasetSource:
     """A dataset of `penstock.gnn.data`, sampled by the loaders of `penstock.gnn`."""
 
-    def __init__(self, options: Options, ranks: Ranks) -> None:
-        self._options, self._ranks = options, ranks
+    def __init__(self, options: Options, ranks: Ranks, splits: Splits) -> None:
+        self._options, self._ranks, self._splits = options, ranks, splits
         self._loaders: list[Any] = []
-        self._dataset = data.open(options.dataset)
+        self._dataset = splits.dataset
         self.width, self.classes = int(self._dataset.width), int(self._dataset.classes)
         self.relations = max(1, len(self._dataset.edge_types))
         types = self._dataset.node_types
@@ -84,10 +78,9 @@ class DatasetSource:
             self._edge_types = open_array(
                 self._dataset.relations, placement=options.graph_placement, device=device
             )
-        self._labels = self._checked_labels() if options.task == NODES else None
 
     def identity(self) -> dict[str, Any]:
-        ids = self._ids(TRAIN)
+        ids = self._splits[TRAIN]
         return {
             "nodes": int(self._dataset.nodes),
             "edges": int(self._dataset.edges),
@@ -99,14 +92,9 @@ class DatasetSource:
         }
 
     def loader(self, split: str) -> Any:
-        ids = self._ids(split)
-        if split == TRAIN:
-            if not len(ids):
-                raise ValueError(
-                    f"train {self._dataset.folder}: its training set is empty: choose another one"
-                )
-            if self._options.shuffle:
-                ids = ids[np.random.default_rng(self._options.seed).permutation(len(ids))]
+        ids = self._splits[split]
+        if split == TRAIN and self._options.shuffle:
+            ids = ids[np.random.default_rng(self._options.seed).permutation(len(ids))]
         share = self._ranks.share(ids, equal=split == TRAIN)
         return self._loader(share, split) if len(share) else ()
 
@@ -122,7 +110,7 @@ class DatasetSource:
             return open_array(path, placement=options.placement, device=device, cache=options.cache)
         method = options.score or "weighted_reverse_pagerank"
         scores = score(
-            self._graph, method, train_ids=self._ids(TRAIN), fanout=options.fanout, seed=options.seed
+            self._graph, method, train_ids=self._splits[TRAIN], fanout=options.fanout, seed=options.seed
         )
         hot = DEFAULT_HOT if options.hot is None else options.hot
         below = options.below or "host"
@@ -131,19 +119,6 @@ class DatasetSource:
         for note in made.opened.notes if self._ranks.first else ():
             _LOGGER.warning(note)
         return made
-
-    def _checked_labels(self) -> Ids:
-        labels: Ids = np.load(self._dataset.labels, mmap_mode="r")
-        for split in (TRAIN, VALID, TEST):
-            ids = self._ids(split)
-            found = labels[ids]
-            if (bad := (found < 0) | (found >= self.classes)).any():
-                node, label = int(ids[bad][0]), int(found[bad][0])
-                raise ValueError(
-                    f"train {self._dataset.folder}: node {node} of {split} has the label {label}, and there "
-                    f"are {self.classes} classes: leave it out of the split, or train --task links"
-                )
-        return labels
 
     def _loader(self, ids: Ids, split: str) -> Any:
         options = self._options
@@ -159,7 +134,7 @@ class DatasetSource:
         given = (self._graph, self._features)
         if options.task == NODES:
             loader: Any = NeighborLoader(
-                *given, ids, options.fanout, options.batch, labels=self._labels, **common
+                *given, ids, options.fanout, options.batch, labels=self._splits.labels, **common
             )
         else:
             edges = self._edges_into(ids, split)
@@ -182,6 +157,3 @@ class DatasetSource:
         sources[some] = neighbors[chosen[some]]
         edges = np.stack([sources, ids])
         return edges if split == TRAIN else edges[:, some]
-
-    def _ids(self, split: str) -> Ids:
-        return np.load(getattr(self._dataset, split))  # type: ignore[no-any-return]

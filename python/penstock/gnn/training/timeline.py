@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from penstock.report.whole_files import written_whole
 
 SAMPLING, GATHER, TRAINING, WAITING = "sampling", "gather", "training", "waiting"
@@ -101,6 +99,9 @@ class Timeline:
             device: A torch.device of a GPU.
             values: As of `span`.
         """
+        # Here and not above: torch takes seconds to import.
+        import torch
+
         self._reference(device)
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         stream = torch.cuda.current_stream(device)
@@ -175,6 +176,8 @@ class Timeline:
 
     def _reference(self, device: Any) -> None:
         """Ties the clock of a GPU to the host's: waits for the GPU, once."""
+        import torch
+
         with self._lock:
             if device in self._references:
                 return

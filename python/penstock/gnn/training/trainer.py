@@ -20,10 +20,12 @@ from penstock.gnn.training.interrupts import Interrupts
 from penstock.gnn.training.models import SampledModel, parameters_of, shape_for
 from penstock.gnn.training.objectives import features_of, objective_for
 from penstock.gnn.training.options import Options
+from penstock.gnn.training.places import exists
 from penstock.gnn.training.ranks import Ranks, ranks_for
 from penstock.gnn.training.reporting import Reporter
 from penstock.gnn.training.results import Account, Epoch, Interrupted, Result, estimated_overlap
-from penstock.gnn.training.sources import TEST, TRAIN, VALID, OpenSource, Source
+from penstock.gnn.training.sources import OpenSource, Source
+from penstock.gnn.training.splits import TEST, TRAIN, VALID
 from penstock.gnn.training.timeline import TRAINING, WAITING, Overlap, Timeline
 
 
@@ -32,9 +34,6 @@ def run(
 ) -> Result:
     """`entry.train`, where torch_geometric is installed."""
     begin = time.perf_counter()
-    path = options.checkpoint_path
-    if path is not None:
-        checkpoints.check_place(path, options.resume, tables=options.embeddings is not None)
     with ranks_for(options.device) as ranks, _random_state_kept(ranks.device), ExitStack() as opened:
         source = open_source(options, ranks)
         try:
@@ -290,7 +289,7 @@ class Trainer:
     def _resume(self) -> None:
         path = self.options.checkpoint_path
         assert path is not None  # Options has checked it
-        if not checkpoints.exists(path):
+        if not exists(path):
             if self.ranks.first:
                 self.reporter.note(f"resume {path}: there is no checkpoint yet: the training begins")
             return
