@@ -114,6 +114,21 @@ def test_rows_of_all_tiers_are_read_by_one_gather(
         assert np.array_equal(on_host(array[::7]), table[::7])
 
 
+def test_large_integers_are_ranked_exactly() -> None:
+    assert hottest([2**60, 2**60 + 1, 2**60 + 2, -1], 4).tolist() == [2, 1, 0, 3]
+    assert hottest(np.array([0, 2**64 - 1, 2**64 - 2], np.uint64), 2).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [np.full(4000, 60_000, np.float16), np.full(4000, 1e308), np.full(4000, 2**62), np.full(4000, -1)],
+)
+def test_shares_of_reads_are_at_most_all(scores: np.ndarray[Any, Any]) -> None:
+    table = np.zeros((4000, 2), np.float32)
+    assert plan(table, scores, 0.5).hit_rate == pytest.approx(0.5)
+    assert plan(table, np.arange(-2000, 2000), 0.5).hit_rate == 1
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_bytes_are_counted_by_tier(tmp_path: Path, device: str) -> None:
     table = np.random.default_rng(0).random((4096, 256), np.float32)

@@ -88,7 +88,8 @@ class Tiers:
 
     @property
     def hit_rate(self) -> float:
-        """Share of all scores that these rows have: as good a prediction as the scores are."""
+        """Share of all scores that these rows have: as good a prediction as the scores are. Negative ones
+        count as 0."""
         return self._share(self.rows())
 
     @property
@@ -99,10 +100,12 @@ class Tiers:
         return self._share(self.rows()[self.everywhere :]) * (self.peers.size - 1) / self.peers.size
 
     def _share(self, rows: NDArray[np.int64]) -> float:
-        total = float(self.scores.sum())
-        if total <= 0:
-            return len(rows) / len(self.scores) if len(self.scores) else 0.0
-        return float(self.scores[rows].sum()) / total
+        reads = np.maximum(self.scores, 0).astype(np.float64)  # float16 and integers may overflow their sum
+        most = reads.max(initial=0)
+        if most == 0:
+            return len(rows) / len(reads) if len(reads) else 0.0
+        reads /= most
+        return float(reads[rows].sum() / reads.sum())
 
 
 def checked_scores(given: Any) -> NDArray[Any]:
@@ -135,7 +138,8 @@ def hottest(scores: Any, count: int) -> NDArray[np.int64]:
         chosen = np.concatenate([above, equal])
     else:
         chosen = np.arange(len(values))
-    order = np.lexsort((chosen, -values[chosen].astype(np.float64)))
+    falling = np.negative if values.dtype.kind == "f" else np.invert  # no integer overflows, or is rounded
+    order = np.lexsort((chosen, falling(values[chosen])))
     ranked: NDArray[np.int64] = chosen[order].astype(np.int64)
     return ranked
 
