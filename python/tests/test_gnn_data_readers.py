@@ -279,6 +279,8 @@ REFUSALS: list[tuple[Callable[[Path], Path], Callable[[Path], object], type[Exce
     (write_text, cut("raw/edge.csv.gz", 3), ValueError, "its gzip is damaged"),
     (write_text, with_text("raw/edge.csv.gz", "0,1\n2\n"), ValueError, "a line is no 2 numbers"),
     (write_text, with_text("raw/edge.csv.gz", "0,1\n2,b\n"), ValueError, "a line is no 2 numbers"),
+    (write_text, with_text("raw/edge.csv.gz", "0,1\n2\n3,4,0\n"), ValueError, "a line is no 2 numbers"),
+    (write_text, with_text("raw/edge.csv.gz", "0,1\n2,\n"), ValueError, "a line is no 2 numbers"),
     (write_text, with_text("raw/edge.csv.gz", "0,1,2\n"), ValueError, "lines have no two numbers"),
     (write_text, with_text("raw/edge.csv.gz", "0,5\n"), ValueError, "edge.csv.gz: an edge names node 5, "),
     (write_text, with_text("raw/edge.csv.gz", ""), ValueError, "it has no lines"),

@@ -28,12 +28,19 @@ def read_columns(path: Path, dtype: npt.DTypeLike, memory: int) -> Iterator[npt.
     columns = 0
     for text in _whole_lines(path, max(1 << 12, min(_LARGEST, memory // 32))):
         columns = columns or text.split(b"\n", 1)[0].count(b",") + 1
-        values = _parse(text, np.dtype(dtype))
-        if values is None or len(values) != columns * text.count(b"\n"):
+        values, widths = _parse(text, np.dtype(dtype)), _columns_of(text)
+        if values is None or len(values) != widths.sum() or (widths != columns).any():
             raise ValueError(
                 f"read {path}: a line is no {columns} numbers with commas between them: {_REMEDY}"
             )
         yield values.reshape(-1, columns)
+
+
+def _columns_of(text: bytes) -> npt.NDArray[np.intp]:
+    """Of each line."""
+    characters = np.frombuffer(text, np.uint8)
+    commas, ends = (np.flatnonzero(characters == each) for each in b",\n")
+    return np.diff(np.searchsorted(commas, ends), prepend=0) + 1
 
 
 def _parse(text: bytes, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
