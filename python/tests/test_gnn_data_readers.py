@@ -270,6 +270,11 @@ class Malice:
         return (os.system, ("exit 1",))
 
 
+def changed(file: str, before: bytes, after: bytes) -> Callable[[Path], object]:
+    """Bytes of a file overwritten."""
+    return lambda root: (root / file).write_bytes((root / file).read_bytes().replace(before, after))
+
+
 PAPER, CITES = "processed/paper/", "processed/paper___cites___paper/edge_index.npy"
 REFUSALS: list[tuple[Callable[[Path], Path], Callable[[Path], object], type[Exception], str]] = [
     (write_text, without("raw/edge.csv.gz"), FileNotFoundError, "name the folder that OGB's archive"),
@@ -305,6 +310,15 @@ REFUSALS: list[tuple[Callable[[Path], Path], Callable[[Path], object], type[Exce
     ),
     (write_papers, replaced(PAPER + "node_feat.npy", np.array([None] * 5)), ValueError, "no numbers"),
     (write_papers, cut(PAPER + "node_feat.npy", 1), ValueError, "of its header"),
+    (write_papers, changed(CITES, b"), }", b"  , }"), ValueError, r"edge_index.npy: it is no .npy file"),
+    (write_papers, changed(CITES, b"(2, 5)", b"(-2,5)"), ValueError, r"its shape is \(-2, 5\)"),
+    (write_binary, changed("raw/data.npz", b"), }", b"  , }"), ValueError, r"it is no .npy file"),
+    (
+        write_binary,
+        changed("raw/data.npz", b"PK\x01\x02-\x03-\0", b"PK\x01\x02-\x03\xad\0"),
+        ValueError,
+        r"it is damaged \(zip file version 17.3\)",
+    ),
     (write_papers, replaced(CITES, EDGES.T), ValueError, r"integers of shape \(2, edges\)"),
     (write_papers, replaced(CITES, -EDGES), ValueError, "names node -"),
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import shutil
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,9 @@ def npz_member(path: Path, name: str, draft: Path) -> Npy:
         try:
             with archive.open(member) as file, unpacked.open("xb") as target:
                 shutil.copyfileobj(file, target, 1 << 20)
-        except (zipfile.BadZipFile, EOFError, zlib.error) as problem:
+        except OSError:
+            raise
+        except Exception as problem:  # what unpacking damaged bytes raises is anything
             raise _damaged(path, problem) from None
     return read_npy(unpacked, _REMEDY)
 
@@ -63,10 +64,10 @@ def _opened(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except FileNotFoundError:
         raise missing(path, _REMEDY) from None
-    except zipfile.BadZipFile as problem:
-        raise _damaged(path, problem) from None
     except OSError as problem:
         raise unread(path, problem) from problem
+    except Exception as problem:  # what the directory of a damaged archive raises is anything
+        raise _damaged(path, problem) from None
 
 
 def _damaged(path: Path, problem: Exception) -> ValueError:

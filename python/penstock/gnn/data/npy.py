@@ -92,7 +92,11 @@ def parse_header(file: IO[bytes], path: Path, start: int, remedy: str) -> Npy:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
         else:
             raise ValueError(f"its version is {version[0]}.{version[1]}")
-    except ValueError as problem:
+        if any(length < 0 for length in shape):
+            raise ValueError(f"its shape is {shape}")
+    except OSError:
+        raise
+    except Exception as problem:  # what NumPy raises for damaged headers is anything
         reason = " ".join(str(problem).split())[:120].rstrip(".")
         raise ValueError(f"open {path}: it is no .npy file ({reason}): {remedy}") from None
     if dtype.hasobject or dtype.kind not in "biuf":
