@@ -242,6 +242,15 @@ def test_an_interrupt_removes_what_was_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [source]
 
 
+def test_a_killed_conversion_is_removed_by_the_next(tmp_path: Path) -> None:
+    source = write_papers(tmp_path / "mag")
+    abandoned = tmp_path / f".g.{os.getpid()}.draft"  # process numbers come again
+    abandoned.mkdir()
+    (abandoned / "neighbors.npy").write_bytes(bytes(100))
+    check(gnn_data.from_ogb(source, tmp_path / "g"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "mag"]
+
+
 # What is refused.
 
 

@@ -18,9 +18,9 @@ from penstock.arrays.layout import path_text
 from penstock.arrays.messages import shown_path, watched
 from penstock.arrays.whole import free_memory
 from penstock.checks import checked_count
+from penstock.drafts import draft_folder
 from penstock.sampling.host import on_host
 from penstock.sizes import format_bytes, parse_size
-from penstock.tiering.drafts import draft_folder
 from penstock.tiering.npy_files import NpyFile, Values, advise, map_of, mapped
 from penstock.tiering.ranking import ranked, scores_of
 from penstock.tiering.source_folder import FACTS, SourceFolder
@@ -142,7 +142,7 @@ def reorder(
     seen = watched(progress)
     workers = Workers(max(1, min(count, size // _MIN_MEMORY)), size, seen)
     with (
-        draft_folder(target, source.nbytes, seen) as draft,
+        draft_folder("reorder to", target, source.nbytes, seen) as draft,
         reading(f"reorder {shown_path(str(path))}", *source.arrays, values),
     ):
         _Reordering(source, values, draft, workers).write(target.resolve().name)

@@ -10,11 +10,11 @@ import numpy as np
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_number
+from penstock.drafts import draft_folder
 from penstock.sizes import format_bytes, parse_size
 
 from .blocks import in_order
 from .dataset import MAX_RELATIONS, Dataset, id_dtype, open_dataset, write_facts
-from .drafts import draft_folder
 from .npy import NpyWriter
 from .planted import EDGES_OF_BLOCK, FEATURE_ROWS, MAX_CLASSES, Edges, Facts, Features, Nodes
 from .shapes import Shape, shape_named

@@ -10,10 +10,10 @@ import numpy as np
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_integer
+from penstock.drafts import draft_folder
 
 from .converting import Ids, Parts, Target, checked_options, has_header, write_parts
 from .dataset import Dataset, open_dataset
-from .drafts import draft_folder
 from .edges import file_edges
 from .npy import Npy, read_npy
 from .typed import NodeType, TypedParts, edges_of_types, write_typed_parts

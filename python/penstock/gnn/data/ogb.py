@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.callbacks import Progress
+from penstock.drafts import draft_folder
 
 from .archives import npz_member, npz_names, read_torch_arrays
 from .converting import Parts, Target, checked_options, write_parts
 from .csv_gz import read_ids, read_words, store_columns
 from .dataset import SPLITS, Dataset, EdgeType, open_dataset
-from .drafts import draft_folder
 from .edges import Edges, file_edges
 from .npy import Npy, missing, read_npy, read_pieces
 from .typed import NodeType, TypedParts, edges_of_types, write_typed_parts

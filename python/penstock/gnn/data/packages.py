@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_count
+from penstock.drafts import draft_folder
 from penstock.graph import debian
 
 from .converting import Parts, Target, checked_options, write_parts
 from .dataset import Dataset, open_dataset
-from .drafts import draft_folder
 from .edges import MemoryEdges
 from .npy import read_npy, write_npy
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from penstock.arguments import reading
 from penstock.callbacks import Progress
+from penstock.drafts import draft_folder
 
 from .converting import Parts, Target, as_labels, checked_options, write_parts
 from .dataset import FEATURE_DTYPES, MAX_RELATIONS, Dataset, EdgeType, open_dataset
-from .drafts import draft_folder
 from .edges import Edges, MemoryEdges
 from .npy import Npy, read_npy, write_npy
 from .typed import NodeType, TypedParts, write_typed_parts

@@ -17,28 +17,35 @@ from penstock.sizes import format_bytes
 
 
 @contextmanager
-def draft_folder(to: Path, nbytes: int, progress: Watched | None) -> Iterator[Path]:
+def draft_folder(
+    operation: str, to: str | os.PathLike[str], nbytes: int = 0, progress: Watched | None = None
+) -> Iterator[Path]:
     """A new folder beside `to`, which gets that name after the block; removed where the block fails.
 
     The process locks its draft. Drafts for `to` without a lock are those of killed runs, and are removed.
 
     Args:
+        operation: What errors begin with, before `to`.
         to: The new folder.
-        nbytes: What it takes.
+        nbytes: What it takes, as far as it is known.
         progress: Its own errors stay as they are.
+
+    Raises:
+        ValueError: `to` exists and is not empty.
+        penstock.Error: An OSError of the block, or `nbytes` do not fit.
     """
-    target = to.resolve()
-    name = shown_path(str(to))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.reorder")
+    target = Path(to).resolve()
+    name = shown_path(os.fspath(to))
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise ValueError(f"reorder to {name}: it exists and is not empty: name a new folder")
+            raise ValueError(f"{operation} {name}: it exists and is not empty: name a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
         free = shutil.disk_usage(target.parent).free
         if nbytes > free:
             raise Error(
-                f"reorder to {name}: it takes {format_bytes(nbytes)}, and {format_bytes(free)} are free: "
+                f"{operation} {name}: it takes {format_bytes(nbytes)}, and {format_bytes(free)} are free: "
                 "make room, or choose another folder",
                 errno.ENOSPC,
             )
@@ -59,7 +66,7 @@ def draft_folder(to: Path, nbytes: int, progress: Watched | None) -> Iterator[Pa
             raise
         why = os.strerror(problem.errno)
         raise Error(
-            f"reorder to {name}: {why}: make room, or choose another folder", problem.errno
+            f"{operation} {name}: {why}: make room, or choose another folder", problem.errno
         ) from problem
 
 
@@ -75,7 +82,7 @@ def _locked(folder: Path) -> int:
 
 
 def _remove_abandoned(target: Path) -> None:
-    name = re.compile(rf"\.{re.escape(target.name)}\.\d+\.reorder")
+    name = re.compile(rf"\.{re.escape(target.name)}\.\d+\.draft")
     for draft in [path for path in target.parent.iterdir() if name.fullmatch(path.name)]:
         with suppress(OSError):
             lock = _locked(draft)
