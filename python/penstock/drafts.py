@@ -38,8 +38,7 @@ def draft_folder(
     name = shown_path(os.fspath(to))
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise ValueError(f"{operation} {name}: it exists and is not empty: name a new folder")
+        check_new(operation, to)
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
         free = shutil.disk_usage(target.parent).free
@@ -68,6 +67,15 @@ def draft_folder(
         raise Error(
             f"{operation} {name}: {why}: make room, or choose another folder", problem.errno
         ) from problem
+
+
+def check_new(operation: str, to: str | os.PathLike[str]) -> None:
+    """ValueError for a folder that is not empty, and for a file."""
+    target = Path(to)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ValueError(
+            f"{operation} {shown_path(os.fspath(to))}: it exists and is not empty: name a new folder"
+        )
 
 
 def _locked(folder: Path) -> int:

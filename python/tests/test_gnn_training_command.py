@@ -186,6 +186,14 @@ def test_labels_outside_the_classes_are_refused(papers: Path, tmp_path: Path) ->
     assert "of valid has the label -1, and there are 4 classes" in command(str(folder), *OF_COMMAND)[1]
 
 
+def test_a_folder_that_is_not_new_is_refused_before_nodes_are_scored(
+    papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.tiering.score", lambda *_, **__: pytest.fail("it was scored"))
+    shown = CliRunner().invoke(gnn_group, ["reorder", str(papers), str(papers)])
+    assert str(shown.exception) == f"reorder to {papers}: it exists and is not empty: name a new folder"
+
+
 def test_a_missing_package_is_named(papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "find_spec", lambda name: None)
     assert "torch_geometric is not installed: pip install 'penstock[pyg]'" in command(str(papers))[1]

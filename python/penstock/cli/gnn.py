@@ -251,10 +251,12 @@ def reorder_command(
     """
     import numpy as np
 
+    from penstock.drafts import check_new
     from penstock.gnn import data
     from penstock.sampling import Graph
     from penstock.tiering import reorder, score
 
+    check_new("reorder to", to)  # scores of a large graph take minutes
     opened = data.open(dataset)
     with progress_bar() as progress, Graph.open(opened, device=device) as graph:
         train = np.load(opened.train)
