@@ -81,6 +81,16 @@ def test_batch_normalization_and_three_layers_learn(papers: Path) -> None:
     assert result.test["accuracy"] > accuracy_of_features(papers) + 0.15
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_batch_of_one_node_is_normalized(model: str) -> None:
+    options = Options(model=model, fanout=(2, 2), hidden=8, batch_norm=True)
+    net = SampledModel(options, Shape(width=4, outputs=3, relations=1)).train()
+    alone = net(torch.randn(1, 4), Edges(torch.zeros((2, 0), dtype=torch.int64), [0, 0], None), [1, 0, 0])
+    alone.sum().backward()
+    assert alone.isfinite().all()
+    assert net.norms[0].running_mean.tolist() == [0] * 8
+
+
 def test_links_are_ranked_better_than_by_chance(papers: Path) -> None:
     result = train(Options(papers, task="links", epochs=8, **SMALL))
     assert result.test is not None

@@ -140,6 +140,7 @@ def test_options_of_the_command_are_those_of_the_call() -> None:
         (["--heads", "2"], "heads 2: model sage has none"),
         (["--model", "gat", "--hidden", "30"], "hidden 30: it is no multiple of 4 heads"),
         (["--model", "mlp"], "'mlp' is not one of"),
+        (["--fanout", "4", "--batch-norm"], "batch_norm: a model of one layer has no hidden values"),
         (["--resume"], "resume: there is no checkpoint: name its file, too"),
         (["--checkpoint-every", "5"], "checkpoint_every 5: there is no checkpoint"),
         (["--checkpoint", "PAPERS/missing/model.pt"], "there is no folder PAPERS/missing: make it"),

@@ -46,8 +46,7 @@ class SampledModel(torch.nn.Module):  # type: ignore[misc,unused-ignore]
             _layer(options, shape, widths[k], widths[k + 1], last=k + 1 == hops) for k in range(hops)
         )
         self.norms = torch.nn.ModuleList(
-            torch.nn.BatchNorm1d(options.hidden) if options.batch_norm else torch.nn.Identity()
-            for _ in range(hops - 1)
+            BatchNorm(options.hidden) if options.batch_norm else torch.nn.Identity() for _ in range(hops - 1)
         )
 
     def forward(self, x: Any, edges: Edges, nodes_per_hop: list[int]) -> Any:
@@ -79,6 +78,17 @@ class SampledModel(torch.nn.Module):  # type: ignore[misc,unused-ignore]
         if self.kind != "rgcn":
             return layer(pair, index)
         return layer(pair, index, index.new_zeros(index.shape[1]) if types is None else types)
+
+
+class BatchNorm(torch.nn.BatchNorm1d):  # type: ignore[misc,unused-ignore]
+    """Normalizes a single node, which has no variance, by the running mean and variance."""
+
+    def forward(self, x: Any) -> Any:
+        if len(x) > 1 or not self.training:
+            return super().forward(x)
+        return functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
 
 
 def _layer(options: Options, shape: Shape, width: int, outputs: int, last: bool) -> Any:

@@ -133,6 +133,8 @@ class Options:
         _check_number("weight_decay", self.weight_decay, lambda decay: decay >= 0, "give 0 or more")
         if re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(self.device)) is None:
             raise ValueError(f"device '{self.device}': give auto, cpu, cuda or cuda:N")
+        if self.batch_norm and self.layers == 1:
+            raise ValueError("batch_norm: a model of one layer has no hidden values: leave it out")
         self._check_heads()
         self._check_tiers()
         of_features = {name: getattr(self, name) for name in ("placement", "below", "cache")}
