@@ -15,7 +15,7 @@ from penstock import _native  # noqa: E402
 from penstock.pyg import FeatureStore, GraphStore, NeighborSampler  # noqa: E402
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.loader import LinkLoader, NodeLoader  # noqa: E402
-from torch_geometric.sampler import NegativeSampling  # noqa: E402
+from torch_geometric.sampler import NegativeSampling, NodeSamplerInput, NumNeighbors  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if _native.cuda_usable()[0] and torch.cuda.is_available() else [])]
 NODES, EDGES = 1000, 8000
@@ -141,6 +141,27 @@ def test_several_types(device: str, options: dict[str, Any]) -> None:
             index = batch[kind].edge_index.cpu()
             assert torch.equal(ends[0], batch[kind[0]].n_id.cpu()[index[0]])
             assert torch.equal(ends[1], batch[kind[2]].n_id.cpu()[index[1]])
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_fanouts_as_num_neighbors(data: Data, direction: str) -> None:
+    likes, made_by = ("user", "likes", "item"), ("item", "made_by", "user")
+    hetero = HeteroData({"user": {"num_nodes": 50}, "item": {"num_nodes": 60}})
+    for kind in (likes, made_by):
+        hetero[kind].edge_index = torch.randint(0, 50, (2, 400))
+    cases: list[tuple[Any, Any, Any, Any]] = [
+        (data, [2, 1], NumNeighbors([2, 1]), None),
+        (hetero, [2, 1], NumNeighbors([2, 1]), "item"),
+        (hetero, {likes: [2, 1], made_by: [3, 3]}, NumNeighbors({likes: [2, 1]}, default=[3, 3]), "item"),
+    ]
+    for given, plain, fanout, kind in cases:
+        made = []
+        for each in (plain, fanout):
+            sampler = NeighborSampler(given, each, sample_direction=direction, device="cpu")
+            torch.manual_seed(1)
+            made.append(sampler.sample_from_nodes(NodeSamplerInput(None, torch.arange(20), input_type=kind)))
+        assert made[0].num_sampled_edges == made[1].num_sampled_edges
+        assert str(made[0].edge) == str(made[1].edge)
 
 
 def test_edges_of_stores_are_read_where_they_lie(data: Data) -> None:

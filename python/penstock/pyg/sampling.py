@@ -13,6 +13,7 @@ from torch_geometric.sampler import (
     HeteroSamplerOutput,
     NegativeSampling,
     NodeSamplerInput,
+    NumNeighbors,
     SamplerOutput,
 )
 from torch_geometric.sampler.base import SubgraphType
@@ -46,7 +47,7 @@ class NeighborSampler(BaseSampler):
     def __init__(
         self,
         data: Any,
-        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]],
+        num_neighbors: Sequence[int] | Mapping[EdgeType, Sequence[int]] | NumNeighbors,
         *,
         subgraph_type: str = "directional",
         replace: bool = False,
@@ -64,7 +65,7 @@ class NeighborSampler(BaseSampler):
         Args:
             data: A Data or HeteroData, a pair (FeatureStore, GraphStore), a penstock.sampling.Graph, or a
                 dictionary of graphs by edge type. Arrays of a GraphStore in CSC are read where they lie.
-            num_neighbors: Of each hop, for all edge types or by type; -1: all.
+            num_neighbors: Of each hop, for all edge types or by type, also as PyG's NumNeighbors; -1: all.
             subgraph_type: "directional", "bidirectional" or "induced", as in PyG.
             replace, disjoint: As for penstock.sampling.NeighborSampler.
             temporal_strategy: "uniform" or "last"; lists need not be sorted by time.
@@ -96,10 +97,9 @@ class NeighborSampler(BaseSampler):
         self._sampler: Any
         if isinstance(graphs, Graph):
             self.num_nodes: Any = graphs.nodes
-            hops: Any = num_neighbors
-            self._sampler = _NeighborSampler(graphs, hops, **options)
+            self._sampler = _NeighborSampler(graphs, _fanout_of(num_neighbors, None), **options)
         else:
-            fanout: Any = num_neighbors
+            fanout = _fanout_of(num_neighbors, [k[::-1] if self._backward else k for k in graphs])
             if self._backward and hasattr(fanout, "items"):
                 fanout = {kind[::-1]: hops for kind, hops in fanout.items()}
             self._sampler = HeteroNeighborSampler(graphs, fanout, nodes=nodes, **options)
@@ -333,3 +333,11 @@ class NeighborSampler(BaseSampler):
             pointers, neighbors = pointers[kind], neighbors[kind]
             order = None if order is None else order.get(kind)
         return pointers, neighbors, order
+
+
+def _fanout_of(given: Any, kinds: list[EdgeType] | None) -> Any:
+    """Of the edge types; None: of a graph without types."""
+    if not isinstance(given, NumNeighbors):
+        return given
+    # Anew: one that has answered for other edge types repeats its answer.
+    return NumNeighbors(given.values, given.default).get_values(kinds)
