@@ -433,6 +433,25 @@ def test_data_of_other_shapes_are_one_sentence(tmp_path: Path) -> None:
         assert is_one_sentence(str(caught.value)), caught.value
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "part"),
+    [
+        ("x", lambda a: a.cfloat(), r"data\.x: it has complex64: give real numbers"),
+        ("x", lambda a: a.to_sparse(), r"data\.x: it is a sparse_coo tensor: give a dense one"),
+        ("x", lambda a: a.to("meta"), r"data\.x: it is a meta tensor: give a dense one"),
+        ("y", lambda a: a[:4], r"data\.y: it has 4 values: give each of 5 nodes one"),
+    ],
+)
+def test_data_without_real_numbers_for_each_node_are_refused(
+    tmp_path: Path, name: str, change: Callable[[Any], Any], part: str
+) -> None:
+    data = torch_data()
+    data[name] = change(data[name])
+    with pytest.raises((TypeError, ValueError), match=part):
+        gnn_data.from_pyg(data, tmp_path / "g")
+    assert not list(tmp_path.iterdir())
+
+
 def test_bad_arguments_are_one_sentence(tmp_path: Path) -> None:
     source = write_text(tmp_path / "ogb")
     with pytest.raises(ValueError, match=r"memory 64\.0 KiB: it is too small"):

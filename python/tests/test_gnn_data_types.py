@@ -255,7 +255,7 @@ def test_wrong_data_of_types_is_one_sentence(library: Library, tmp_path: Path) -
 
     cases = [
         (wide, r"features of paper: they are float32 of shape \(50, 3\): .* shape \(50, 5\), as wide as"),
-        (few, r"labels have shape \(4,\)"),
+        (few, "it has 4 values: give each of 50 nodes one"),
         (no_mask, "no type of nodes has train_mask"),
         (two_masks, "author and paper has train_mask"),
         (no_node, "names node 7 of topic, and these are 0 to 6"),

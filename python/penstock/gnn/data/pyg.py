@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.arguments import reading
+from penstock.arrays.foreign import dense
 from penstock.callbacks import Progress
 from penstock.drafts import draft_folder
 
@@ -145,7 +146,10 @@ def _labels_and_splits(
         name: _masked(data, where, mask, nodes)
         for name, mask in (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask"))
     }
-    return _store(draft / "y.tmp", as_labels(_array(data, where, "y", 1), f"{where}.y")), splits
+    labels = _array(data, where, "y", 1)
+    if len(labels) != nodes:
+        raise ValueError(f"{where}.y: it has {len(labels)} values: give each of {nodes} nodes one")
+    return _store(draft / "y.tmp", as_labels(labels, f"{where}.y")), splits
 
 
 def _array(data: Any, where: str, name: str, dimensions: int) -> Array:
@@ -155,10 +159,12 @@ def _array(data: Any, where: str, name: str, dimensions: int) -> Array:
         raise ValueError(f"{where}: it has no {name}: give data with x, y, edge_index and train_mask")
     if not hasattr(tensor, "detach"):
         raise TypeError(f"{where}.{name}: it is a {type(tensor).__name__}: give a tensor")
-    tensor = tensor.detach().cpu()
+    tensor = dense(tensor.detach(), f"{where}.{name}: it").cpu()
     if str(tensor.dtype) == "torch.bfloat16":  # which NumPy does not have
         tensor = tensor.float()
     array: Array = tensor.numpy()
+    if array.dtype.kind == "c":
+        raise TypeError(f"{where}.{name}: it has {array.dtype}: give real numbers")
     if dimensions == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != dimensions:
