@@ -54,6 +54,7 @@ def draft_folder(
             with suppress(OSError):  # a file system without locks: no process removes the draft of another
                 lock = _locked(draft)
             yield draft
+            check_new(operation, to)  # another run may have made it meanwhile
             draft.rename(target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

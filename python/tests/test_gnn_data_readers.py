@@ -251,6 +251,18 @@ def test_a_killed_conversion_is_removed_by_the_next(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "mag"]
 
 
+def test_a_folder_that_another_run_made_meanwhile_stays(tmp_path: Path) -> None:
+    def other_run(what: str, done: int, total: int) -> None:
+        (tmp_path / "g").mkdir(exist_ok=True)
+        (tmp_path / "g" / "theirs").touch()
+
+    source = write_papers(tmp_path / "mag")
+    with pytest.raises(ValueError, match="g: it exists and is not empty: name a new folder"):
+        gnn_data.from_ogb(source, tmp_path / "g", progress=other_run)
+    assert [path.name for path in (tmp_path / "g").iterdir()] == ["theirs"]
+    assert not list(tmp_path.glob(".*"))
+
+
 # What is refused.
 
 
@@ -268,6 +280,14 @@ def without(file: str) -> Callable[[Path], None]:
 
 def replaced(file: str, values: Any) -> Callable[[Path], None]:
     return lambda root: stored(root / file, values)
+
+
+def piped(file: str) -> Callable[[Path], object]:
+    def change(root: Path) -> None:
+        (root / file).unlink()
+        os.mkfifo(root / file)
+
+    return change
 
 
 def archived(**arrays: Any) -> Callable[[Path], None]:
@@ -308,6 +328,12 @@ REFUSALS: list[tuple[Callable[[Path], Path], Callable[[Path], object], type[Exce
     (write_binary, without("raw/node-label.npz"), FileNotFoundError, "node-label.npz: there is no such"),
     (write_binary, archived(num_nodes_list=[5]), ValueError, "no array node_feat"),
     (write_binary, archived(num_nodes_list=[5], node_feat=FEATURES), ValueError, "no array edge_index"),
+    (
+        write_papers,
+        piped(CITES),
+        ValueError,
+        "edge_index.npy: it is no file: fetch",
+    ),
     (write_papers, without("split_dict.pt"), FileNotFoundError, "split_dict.pt: there is no such"),
     (write_papers, cut("split_dict.pt", 30), ValueError, "it is damaged"),
     (write_papers, replaced(PAPER + "node_label.npy", np.zeros(4)), ValueError, "give each of 5 nodes one"),
