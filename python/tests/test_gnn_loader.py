@@ -354,6 +354,11 @@ def test_bad_input_is_one_sentence() -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda: NeighborLoader(graph, features[:5], [1], [2]), ValueError, "features x of 5 rows"),
         (lambda: NeighborLoader(graph, {"y": features}, [1], [2]), ValueError, "name one of them x"),
+        (
+            lambda: NeighborLoader(graph, {"x": features, "z": features[:, ::2]}, [1], [2]),
+            ValueError,
+            "loader: features z: its elements do not follow each other",
+        ),
         (lambda: NeighborLoader(graph, features, [NODES], [2]), IndexError, f"{NODES} is no node"),
         (lambda: NeighborLoader(graph, features, [-1], [2]), IndexError, "-1 is no node"),
         (lambda: NeighborLoader(graph, features, [0.5], [2]), TypeError, "give integers"),

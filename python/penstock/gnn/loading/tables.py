@@ -34,7 +34,11 @@ class Tables:
                 raise TypeError(f"loader: {what}: {shown(given)}: give a penstock.Array or a tensor")
             placement = "hbm" if is_torch(given) and given.is_cuda else "host"
             name_of_device = "cpu" if self._device.type == "cpu" else str(self._device)
-            array = from_tensor(given, placement, device=name_of_device)
+            try:
+                array = from_tensor(given, placement, device=name_of_device)
+            except (TypeError, ValueError) as problem:
+                reason = str(problem).removeprefix("from_tensor: ")
+                raise type(problem)(f"loader: {what}: {reason}") from None
         if len(array) != rows:
             raise ValueError(f"loader: {what} of {len(array)} rows: the graph has {rows}: give one for each")
         if array.device != self._device:
