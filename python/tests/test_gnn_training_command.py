@@ -195,6 +195,19 @@ def test_a_folder_that_is_not_new_is_refused_before_nodes_are_scored(
     assert str(shown.exception) == f"reorder to {papers}: it exists and is not empty: name a new folder"
 
 
+def test_a_fanout_is_of_scores_that_sample(papers: Path, tmp_path: Path) -> None:
+    def reorder(name: str, *given: str) -> Any:
+        return CliRunner().invoke(gnn_group, ["reorder", str(papers), str(tmp_path / name), *given])
+
+    assert (
+        "--fanout: score degree samples nothing" in reorder("a", "--score", "degree", "--fanout", "3").stderr
+    )
+    for name, given in (("b", ["--fanout", "15,10,5"]), ("c", []), ("d", ["--fanout", "1"])):
+        assert reorder(name, "--score", "frequency", "--device", "cpu", *given).exit_code == 0
+    orders = [np.load(tmp_path / name / "order.npy").tolist() for name in "bcd"]
+    assert orders[0] == orders[1] != orders[2]
+
+
 def test_a_missing_package_is_named(papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "find_spec", lambda name: None)
     assert "torch_geometric is not installed: pip install 'penstock[pyg]'" in command(str(papers))[1]

@@ -236,12 +236,12 @@ def train_command(
 @click.option(
     "--score", "method", type=click.Choice(METHODS), default="weighted_reverse_pagerank", show_default=True
 )
-@click.option("--fanout", type=Fanout(), default="15,10,5", show_default=True, help="Of score frequency.")
+@click.option("--fanout", type=Fanout(), help="Of score frequency.  [default: 15,10,5]")
 @click.option("--memory", type=Size(), default="1GiB", show_default=True, help="That it may take.")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help="That scores the nodes.")
 @names_refused()
 def reorder_command(
-    dataset: Path, to: Path, method: str, fanout: tuple[int, ...], memory: int, device: str
+    dataset: Path, to: Path, method: str, fanout: tuple[int, ...] | None, memory: int, device: str
 ) -> None:
     """Writes DATASET to the new folder TO with its nodes in the order of their scores, so that rows that are
     read often lie side by side. TO/order.npy has the number that each node had.
@@ -249,10 +249,13 @@ def reorder_command(
     \b
     penstock gnn reorder papers papers-by-score
     """
+    if fanout is not None and method != "frequency":
+        raise click.UsageError(f"--fanout: score {method} samples nothing: leave it out, or choose frequency")
     import numpy as np
 
     from penstock.drafts import check_new
     from penstock.gnn import data
+    from penstock.gnn.training.options import DEFAULT_FANOUT
     from penstock.sampling import Graph
     from penstock.tiering import reorder, score
 
@@ -260,7 +263,7 @@ def reorder_command(
     opened = data.open(dataset)
     with progress_bar() as progress, Graph.open(opened, device=device) as graph:
         train = np.load(opened.train)
-        scores = score(graph, method, train_ids=train, fanout=fanout, progress=progress)
+        scores = score(graph, method, train_ids=train, fanout=fanout or DEFAULT_FANOUT, progress=progress)
         made = reorder(dataset, scores, to, memory=memory, progress=progress)
     click.echo(f"{made.folder}: {made.nodes:,} nodes by {method}, {made.edges:,} edges")
 
