@@ -12,12 +12,14 @@ from penstock.arguments import is_torch
 from penstock.arrays import from_tensor, open_array
 from penstock.arrays.base import is_array
 from penstock.arrays.messages import shown
+from penstock.checks import checked_count
 from penstock.sampling.host import on_host
 from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
     from penstock.arrays import Array
 
+_MAX_NODES = 2**40
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
 _TIMES = ("int32", "int64")
 _REALS = ("float32", "float64")
@@ -71,6 +73,9 @@ class Graph:
         """
         place = {"placement": placement, "device": device, "cache": cache}
         beside = {"placement": "auto", "device": device}
+        for name, given in (("pointers", pointers), ("neighbors", neighbors)):
+            if given is None:
+                raise TypeError(f"graph: {name}: None: give an array, a tensor or the path of a file")
         self.pointers = _numbers("pointers", pointers, beside, _INTEGERS)
         self.neighbors = _numbers("neighbors", neighbors, place, _INTEGERS)
         self.weights = _numbers("weights", weights, place, _REALS)
@@ -78,7 +83,7 @@ class Graph:
         self.node_times = _numbers("node_times", node_times, beside, _TIMES)
         self.edge_ids = _edge_ids(edge_ids)
         self.nodes = len(self.pointers) - 1
-        self.sources = self.nodes if sources is None else int(sources)
+        self.sources = self.nodes if sources is None else checked_count("sources", sources, 0, _MAX_NODES)
         self._check()
 
     def _check(self) -> None:
@@ -257,8 +262,12 @@ def _edge_ids(given: Any) -> Any:
 
 def _sizes(given: Any, least: int) -> tuple[int, int]:
     """Of sources and targets. least: one more than the greatest number."""
+    if given is None and least > _MAX_NODES:
+        raise ValueError(f"graph: node {least - 1}: give numbers below {_MAX_NODES}")
     counts = given if isinstance(given, tuple) else (least if given is None else given,) * 2
-    if len(counts) != 2 or any((whole_number(each) or 0) != each or not 0 <= each < 2**40 for each in counts):
+    if len(counts) != 2 or any(
+        (whole_number(each) or 0) != each or not 0 <= each <= _MAX_NODES for each in counts
+    ):
         raise ValueError(
             f"graph: nodes {shown(given)}: give how many there are, of two types (sources, targets)"
         )
