@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -62,13 +63,92 @@ def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     stamp = library.stat().st_mtime_ns
     penstock.kernel(source, device="cpu")(number, threads=1)
     assert library.stat().st_mtime_ns == stamp
-    library.unlink()  # it is loaded still: what is written there would be that
-    library.write_bytes(b"damaged")
-    penstock.kernel(source, device="cpu")(number, threads=1)
-    assert number[0] == 3
     monkeypatch.setenv("PENSTOCK_CACHE", "/proc/none")
     penstock.kernel(source + "//", device="cpu")(number, threads=1)
-    assert number[0] == 4
+    assert number[0] == 3
+
+
+@pytest.mark.parametrize("left", [0, 0.3, 0.5, 0.99])
+def test_a_kept_kernel_that_is_damaged_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    source = "__global__ void f(int* n) { *n += 1; }"
+    penstock.kernel(source, device="cpu")
+    (library,) = (tmp_path / "cache" / "kernels").iterdir()
+    whole = library.read_bytes()
+    library.unlink()  # it is loaded still: what is written there would be that
+    library.write_bytes(whole[: int(left * len(whole))])
+    program = f"""
+import numpy as np, penstock
+number = np.zeros(1, np.int32)
+penstock.kernel({source!r}, device="cpu")(number, threads=1)
+assert number[0] == 1
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert library.read_bytes() == whole
+
+
+def test_a_kernel_runs_where_its_place_in_the_cache_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    source = "__global__ void f(int* n) { *n += 1; }"
+    penstock.kernel(source, device="cpu")
+    (library,) = (tmp_path / "cache" / "kernels").iterdir()
+    library.unlink()
+    library.mkdir()
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    assert number[0] == 1
+    assert list(library.parent.iterdir()) == [library]
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("g++ -DPENSTOCK_TRIED=1", ""),
+        ("   ", ""),
+        ("g++ 'x", "CXX=g\\+\\+ 'x: No closing quotation: set it to a command"),
+        ("true", "compile the kernel f: true: it made no library: set CXX to a compiler of C\\+\\+20"),
+        ("false", "compile the kernel f: false: it made no library: set CXX"),
+        ("cat", "compile the kernel f: cat: cat: invalid option .*: set CXX"),
+        ("g++ --no-such-option", "g\\+\\+ --no-such-option: g\\+\\+: error: unrecog.*: set CXX"),
+        (
+            "sh -c 'echo kernel.s: No space left on device >&2; exit 1'",
+            "kernel.s: No space left on device: free space in .*, or set TMPDIR",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_compiler_is_no_mistake_of_the_source(
+    monkeypatch: pytest.MonkeyPatch, command: str, sentence: str
+) -> None:
+    monkeypatch.setenv("CXX", command)
+    source = f"__global__ void f(int* n) {{ *n = 3; /* {command} */ }}"
+    if sentence:
+        with pytest.raises(penstock.Error, match=sentence):
+            penstock.kernel(source, device="cpu")
+        return
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    assert number[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("declared", "used", "word"),
+    [
+        ("__device__ int elsewhere(int);", "elsewhere(3)", r"elsewhere\(int\)"),
+        ("extern __device__ int elsewhere;", "elsewhere", "elsewhere"),
+        ("struct s { s(); int x; };", "s().x", r"s::s\(\)"),
+    ],
+)
+def test_what_is_defined_nowhere_is_named(declared: str, used: str, word: str) -> None:
+    with pytest.raises(ValueError, match=f"compile the kernel f: {word} is declared and defined nowhere: "):
+        penstock.kernel(f"{declared}\n__global__ void f(int* n) {{ *n = {used}; }}", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -87,8 +167,10 @@ def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 )
 def test_threads_are_switched_where_they_wait_for_each_other(body: str, waits: bool) -> None:
     text = f"__global__ void f(penstock::array<int> a) {{ {body} }}"
-    library = host_compiler.compile_for_host(Source(text, "f", "kernel.cu"), find_kernel(text, None))
-    entry = (ctypes.c_void_p * 2).in_dll(ctypes.CDLL(str(library)), "penstock_entry")  # host_entry.hpp
+    library = host_compiler.load_for_host(
+        Source(text, "f", "kernel.cu"), find_kernel(text, None), ctypes.CDLL
+    )
+    entry = (ctypes.c_void_p * 2).in_dll(library, "penstock_entry")  # host_entry.hpp
     assert ctypes.CFUNCTYPE(ctypes.c_bool)(entry[1] or 0)() == waits
 
 

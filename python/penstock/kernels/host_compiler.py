@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import Error
-from penstock.kernels.locations import cached, include_dirs, sources_digest
+from penstock.kernels.locations import cached, include_dirs, keep, kept, sources_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.kernels.signature import Signature
     from penstock.kernels.source import Source
+
+_Loaded = TypeVar("_Loaded")
 
 _FLAGS = [
     "-std=c++20",
@@ -29,8 +33,13 @@ _FLAGS = [
     "-fvisibility=hidden",
     "-fno-strict-aliasing",
     "-fno-exceptions",  # as on a GPU: one that left a thread would end the process
+    "-Wl,-z,defs",  # a word that is defined nowhere is the source's mistake, and not the loader's
     "-w",
 ]
+
+# Of the compiler's log: a line of a source, or the linker's; and what is no matter of a source.
+_OF_SOURCE = r"^[^\s:][^:\n]*:\d+:(\d+:)? (fatal )?error: |undefined (reference|symbol)|relocation .* against"
+_OF_DISK = r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
 
 # What the compiler names in its log, and what to do.
 _GPU_ALONE = [
@@ -77,22 +86,29 @@ penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_ver
 """
 
 
-def compiler() -> str:
-    """$CXX, else c++, g++ or clang++.
+def compiler() -> list[str]:
+    """$CXX, else c++, g++ or clang++: the words of its command.
 
     Raises:
         penstock.Error: There is none.
     """
-    given = os.environ.get("CXX")
+    given = os.environ.get("CXX", "").strip()
     for name in [given] if given else ["c++", "g++", "clang++"]:
-        if shutil.which(shlex.split(name)[-1]) is not None:
-            return name
+        try:
+            words = shlex.split(name)
+        except ValueError as problem:
+            raise Error(
+                f"compile a kernel for the CPU: CXX={given}: {problem}: set it to a command"
+            ) from None
+        if shutil.which(words[0]) is not None:
+            return words
     tried = given or "c++, g++ and clang++"
     raise Error(f"compile a kernel for the CPU: there is no {tried}: install a C++20 compiler, or set CXX")
 
 
-def compile_for_host(source: Source, signature: Signature) -> Path:
-    """The shared library of a kernel, from the cache where it is there.
+def load_for_host(source: Source, signature: Signature, load: Callable[[str], _Loaded]) -> _Loaded:
+    """What `load` makes of the shared library of a kernel: the one that is kept, where it can be loaded, or
+    else a new one.
 
     Raises:
         ValueError: The source does not compile; with the compiler's sentence and the source's lines.
@@ -101,12 +117,24 @@ def compile_for_host(source: Source, signature: Signature) -> Path:
     with_compiler = compiler()
     text = source.text_for("host") + _ENTRY.format(name=signature.name, checks=signature.checks())
     key = source.digest(
-        "host", with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY
+        "host", *with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY
     )
     library = cached(key, ".so")
-    if not library.is_file():
-        library = _compile(with_compiler, text, library, source)
-    return library
+    if kept(library) is not None:
+        with contextlib.suppress(Error):  # it was linked with another C library
+            return load(str(library))
+    try:
+        with tempfile.TemporaryDirectory(prefix="penstock-kernel-") as folder:
+            own = Path(folder) / library.name
+            _compile(with_compiler, text, own, source)
+            return load(str(library if keep(library, own.read_bytes()) else own))
+    except Error:
+        raise
+    except OSError as problem:  # of the folder
+        raise Error(
+            f"compile the kernel {source.name}: {problem.filename or tempfile.gettempdir()}: "
+            f"{problem.strerror}: free space there, or set TMPDIR"
+        ) from problem
 
 
 def _machine() -> str:
@@ -127,16 +155,10 @@ def _word_of_gpus(log: str, source: Source) -> str:
     return next((sentence for pattern, sentence in _GPU_ALONE if re.search(pattern, errors)), "")
 
 
-def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Path:
-    try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        folder = library.parent
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="penstock-kernel-"))
-    made = folder / f".{library.name}.{os.getpid()}.{threading.get_ident()}"
-    command = [*shlex.split(with_compiler), *_FLAGS, *(f"-I{where}" for where in include_dirs())]
+def _compile(with_compiler: list[str], text: str, library: Path, source: Source) -> None:
+    command = [*with_compiler, *_FLAGS, *(f"-I{where}" for where in include_dirs())]
     command += [f"-I{where}" for where in source.include_dirs]
-    command += ["-x", "c++", "-", "-o", str(made)]
+    command += ["-x", "c++", "-", "-o", str(library)]
     try:
         run = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     except OSError as problem:
@@ -144,10 +166,24 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
             f"compile the kernel {source.name}: {command[0]}: {problem.strerror}: install a C++20 compiler, "
             "or set CXX"
         ) from problem
-    if run.returncode != 0:
-        made.unlink(missing_ok=True)
-        log = run.stderr.decode(errors="replace")
-        raise ValueError(source.refusal(log, _word_of_gpus(log, source)))
-    final = folder / library.name
-    made.replace(final)
-    return final
+    log = run.stderr.decode(errors="replace")
+    if run.returncode != 0 and re.search(_OF_SOURCE, log, re.MULTILINE) and not re.search(_OF_DISK, log):
+        raise ValueError(source.refusal(log, _word_of_gpus(log, source) or _missing_word(log)))
+    if run.returncode != 0 or not library.is_file():
+        lines = [line.strip() for line in log.splitlines() if line.strip()]
+        why = next(
+            (line for line in lines if re.search(_OF_DISK, line)), (lines or ["it made no library"])[0]
+        )
+        remedy = f"free space in {library.parents[1]}, or set TMPDIR" if re.search(_OF_DISK, why) else ""
+        raise Error(
+            f"compile the kernel {source.name}: {shlex.join(with_compiler)}: {why}: "
+            f"{remedy or 'set CXX to a compiler of C++20'}"
+        )
+
+
+def _missing_word(log: str) -> str:
+    """Empty: it is declared and defined."""
+    found = re.search(r"undefined (?:reference to|symbol:) [`'‘]?([^'’\n]+)", log)
+    return (
+        "" if found is None else f"{found.group(1)} is declared and defined nowhere: define it in the source"
+    )

@@ -17,7 +17,7 @@ from penstock.arrays.messages import shown
 from penstock.errors import Error
 from penstock.kernels.arguments import Packer
 from penstock.kernels.call import Call
-from penstock.kernels.host_compiler import compile_for_host
+from penstock.kernels.host_compiler import load_for_host
 from penstock.kernels.nvrtc import compile_for_gpu
 from penstock.kernels.signature import find_kernel
 from penstock.kernels.source import Source
@@ -142,13 +142,11 @@ class Kernel:
         from penstock import _native
 
         if not self._cuda:
-            library = compile_for_host(self._source, self._signature)
-            try:
-                return _native.UserKernel.load_host(self._executor, self.name, str(library))
-            except Error:  # what was kept is damaged
-                library.unlink(missing_ok=True)
-                library = compile_for_host(self._source, self._signature)
-                return _native.UserKernel.load_host(self._executor, self.name, str(library))
+            return load_for_host(
+                self._source,
+                self._signature,
+                lambda library: _native.UserKernel.load_host(self._executor, self.name, library),
+            )
         architecture = _native.gpu_architecture(self._executor)
         self._image, mangled = compile_for_gpu(self._source, self._signature, architecture)
         return _native.UserKernel.load_cuda(self._executor, mangled, self._image)

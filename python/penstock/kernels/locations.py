@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -16,6 +17,7 @@ from penstock.kernels.llvm_ir import as_llvm_ir
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _OF_QUERIES, _OF_FILES = "column_calls.", "file_calls."
+_DIGEST_BYTES = hashlib.sha256().digest_size
 QUERY_LAYERS = ("array", "core", "executor", "group")
 """Of include/penstock, what compiled queries include (cmake/penstock_python.cmake installs it)."""
 
@@ -145,11 +147,18 @@ def triton_library(architecture: int | str) -> str:
     ptx = _for_architecture("penstock.kernels.triton_library", architecture, "ptx").read_text()
     code = as_llvm_ir(ptx).encode()
     path = cached(f"triton-{hashlib.sha256(code).hexdigest()}", ".ll")
-    if path.is_file() or store(path, code):
+    if _has(path, code) or store(path, code):
         return str(path)
     with tempfile.NamedTemporaryFile(prefix="penstock-", suffix=".ll", delete=False) as file:
         file.write(code)
     return file.name
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _for_architecture(what: str, architecture: int | str, suffix: str) -> Path:
@@ -219,13 +228,30 @@ def cached(key: str, suffix: str) -> Path:
     return cache_folder() / f"{key}{suffix}"
 
 
+def keep(path: Path, content: bytes) -> bool:
+    """For `kept`, which finds damage. False where the folder cannot be written."""
+    return store(path, content + hashlib.sha256(content).digest())
+
+
+def kept(path: Path) -> bytes | None:
+    """What `keep` stored there, if it is whole: to load a library that was cut short ends the process."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    content, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
 def store(path: Path, content: bytes) -> bool:
     """Whole or not at all, whatever other processes do. False where the folder cannot be written."""
+    own = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         own.write_bytes(content)
         own.replace(path)
     except OSError:
+        with contextlib.suppress(OSError):
+            own.unlink()
         return False
     return True

@@ -9,10 +9,11 @@ from penstock.kernels.locations import (
     cached,
     device_library,
     include_dirs,
+    keep,
+    kept,
     query_include_dirs,
     query_library,
     sources_digest,
-    store,
 )
 
 if TYPE_CHECKING:
@@ -32,13 +33,12 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
         source.digest("cuda", f"sm_{architecture}", sources_digest(True), signature.name), ".cubin"
     )
     name_file = image.with_suffix(".name")
-    try:
-        return image.read_bytes(), name_file.read_text()
-    except OSError:
-        pass
+    kept_code, kept_name = kept(image), kept(name_file)
+    if kept_code is not None and kept_name is not None:
+        return kept_code, kept_name.decode()
     code, name = _compile(source, text, signature, architecture)
-    store(name_file, name.encode())
-    store(image, code)
+    keep(name_file, name.encode())
+    keep(image, code)
     return code, name
 
 
