@@ -233,6 +233,39 @@ def test_vectors_of_three_are_parameters(device: str) -> None:
     assert memory().tolist() == [321]
 
 
+PEOPLE = """
+struct __align__(16) pair { int first, second; };
+__device__ int block_sum(int v) {
+  static __shared__ int parts[32];
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = 0;
+  __syncthreads();
+  atomicAdd_block(&parts[threadIdx.x / 32], v);
+  __syncthreads();
+  v = 0;
+  for (unsigned k = 0; k < blockDim.x / 32; ++k) v += parts[k];
+  return v;
+}
+__global__ void sums(volatile int* out, const volatile unsigned* in, pair add) {
+  __shared__ int twice;
+  if (in == nullptr) __trap();
+  assert(sizeof(pair) == 16);
+  const int sum = block_sum(__ldcg((const unsigned*)in + threadIdx.x));
+  if (threadIdx.x == 0) twice = 2 * sum;
+  __syncthreads();
+  __threadfence_system();
+  out[threadIdx.x] = twice + add.first + __funnelshift_l(1u << 31, 4, 1) + __funnelshift_r(8, 1, 3 + 32);
+}
+"""
+
+
+def test_what_people_write_in_cuda_means_the_same_everywhere(device: str) -> None:
+    memory, out = output(np.zeros(64, np.int32), device)
+    _, given = output(np.arange(64, dtype=np.uint32), device)
+    kernel = penstock.kernel(PEOPLE, device=device)
+    kernel(out, given, np.array([5, 0, 0, 0], np.int32).tobytes(), threads=64, block=64).wait()
+    assert memory().tolist() == [2 * 2016 + 5 + 9 + (1 << 29) + 1] * 64
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -348,6 +381,7 @@ def test_nothing_is_no_array() -> None:
     ("body", "sentence"),
     [
         ("extern __shared__ int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
+        ("extern __shared__ __align__(16) int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
         ("__half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("penstock::array<const __half> x;", "__half and __nv_bfloat16 are a GPU's: use float"),

@@ -7,6 +7,7 @@
 #include "penstock/kernels/host_calls.hpp"
 #include "penstock/kernels/host_intrinsics.hpp"
 
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +24,8 @@
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__ static thread_local
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __shared__ thread_local  // in a function it is static, whether it says so or not
 // NOLINTEND(bugprone-reserved-identifier)
 
 using dim3 = penstock::kernels::extent;
@@ -261,6 +263,7 @@ using std::signbit;
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
+inline void __threadfence_system() { __threadfence(); }
 inline void __nanosleep(unsigned) { ::penstock::kernels::the_calls->wait(::penstock::kernels::of_nobody, 0); }
 inline float __int_as_float(int x) { return ::penstock::kernels::bits_as<float>(x); }
 inline float __uint_as_float(unsigned x) { return ::penstock::kernels::bits_as<float>(x); }
@@ -268,10 +271,16 @@ inline int __float_as_int(float x) { return ::penstock::kernels::bits_as<int>(x)
 inline unsigned __float_as_uint(float x) { return ::penstock::kernels::bits_as<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return ::penstock::kernels::bits_as<double>(x); }
 inline long long __double_as_longlong(double x) { return ::penstock::kernels::bits_as<long long>(x); }
-template <class T>
-inline T __ldg(T const* at) {
-  return *at;
-}
+#define PENSTOCK_LOAD(name)    \
+  template <class T>           \
+  inline T name(T const* at) { \
+    return *at;                \
+  }
+PENSTOCK_LOAD(__ldg)
+PENSTOCK_LOAD(__ldca)
+PENSTOCK_LOAD(__ldcg)
+PENSTOCK_LOAD(__ldcs)
+#undef PENSTOCK_LOAD
 template <class A, class B>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 inline auto min(A a, B b) -> decltype(a < b ? a : b) {
@@ -298,6 +307,14 @@ PENSTOCK_MIN_MAX(double)
   template <class T>                                                                                     \
   inline T name(T* at, typename penstock::kernels::same<T>::type v) {                                    \
     return penstock::kernels::update(at, [=]([[maybe_unused]] T old) { return static_cast<T>(makes); }); \
+  }                                                                                                      \
+  template <class T>                                                                                     \
+  inline T name##_block(T* at, typename penstock::kernels::same<T>::type v) {                            \
+    return name(at, v);                                                                                  \
+  }                                                                                                      \
+  template <class T>                                                                                     \
+  inline T name##_system(T* at, typename penstock::kernels::same<T>::type v) {                           \
+    return name(at, v);                                                                                  \
   }
 PENSTOCK_ATOMIC(atomicAdd, old + v)
 PENSTOCK_ATOMIC(atomicSub, old - v)

@@ -39,6 +39,15 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
 }
 
+/// Bits of high:low from bit 32 - shift, or from bit `shift`, on.
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>(((static_cast<unsigned long long>(high) << 32 | low) << (shift & 31u)) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (shift & 31u));
+}
+
+[[noreturn]] inline void __trap() { __builtin_trap(); }
 inline float __saturatef(float x) { return x >= 1.0f ? 1.0f : x > 0.0f ? x : 0.0f; }
 inline float __fdividef(float x, float y) { return x / y; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }

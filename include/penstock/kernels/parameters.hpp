@@ -20,6 +20,15 @@ template <class T>
 inline constexpr bool is_pointer<T*> = true;
 
 template <class T>
+struct without_volatile {
+  using type = T;
+};
+template <class T>
+struct without_volatile<T volatile> {
+  using type = T;
+};
+
+template <class T>
 constexpr number_type number_of() {
   if constexpr (is_floating<T>) {
     return floating_number;
@@ -42,7 +51,7 @@ struct parameter<array<T>> {
 };
 template <class T>
 struct parameter<T*> {
-  using element = typename without_const<T>::type;
+  using element = typename without_volatile<typename without_const<T>::type>::type;
   static constexpr parameter_kind kind = pointer_parameter;
 };
 

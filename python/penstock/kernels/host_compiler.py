@@ -43,10 +43,6 @@ _OF_DISK = r"No space left on device|Disk quota exceeded|Read-only file system|P
 
 # What the compiler names in its log, and what to do.
 _GPU_ALONE = [
-    (
-        r"conflicting specifiers|specifier conflicts|cannot combine",
-        "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()",
-    ),
     (r"__half|__nv_bfloat16|[‘']half2?[’']", "__half and __nv_bfloat16 are a GPU's: use float for the CPU"),
     (
         r"\b(cuda\w*|cooperative_groups|mma|cub|thrust)[\w/]*\.(h|hpp|cuh)\b",
@@ -148,6 +144,8 @@ def _machine() -> str:
 
 def _word_of_gpus(log: str, source: Source) -> str:
     """Empty: it is none. Of a template's argument the compiler names the line alone."""
+    if re.search(r"\bextern\s+(__align__\s*\([^)]*\)\s*)?__shared__", source.text):
+        return "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()"
     errors = "\n".join(line for line in log.splitlines() if "error:" in line)
     lines = source.text.split("\n")
     for found in re.finditer(r":(\d+):\d+: error: .*(type name|template argument)", errors):
