@@ -26,6 +26,19 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
+def of_one(name: str) -> Any:
+    return lambda x, y: getattr(np, name)(x * 0.3) * y
+
+
+FUNCTIONS |= {name: of_one(name) for name in ("arcsinh", "arccosh", "arctanh", "conjugate", "signbit")}
+FUNCTIONS |= {name: of_one(name) for name in ("deg2rad", "radians", "rad2deg", "degrees")}
+FUNCTIONS |= {
+    "fmax": lambda x, y: np.fmax(x, y) - np.fmin(x, 3),
+    "nextafter": lambda x, y: np.nextafter(x * 0.5, y),
+    "ceil": lambda x, y: np.ceil(x > y),
+}
+
+
 PAIRS = [("int32", "int32"), ("float32", "int64"), ("uint8", "float64"), ("int64", "uint8")]
 
 

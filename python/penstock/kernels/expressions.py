@@ -47,8 +47,12 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _PREFIXES = {"negative": "-", "positive": "+", "logical_not": "!"}
 _MATH = ["sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan"]
 _MATH += ["arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "fabs"]
-_MATH += ["arctan2", "hypot", "power", "fmod", "copysign", "fmax", "fmin"]
-_C_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "power": "pow"}
+_MATH += ["arcsinh", "arccosh", "arctanh"]
+_MATH += ["arctan2", "hypot", "power", "fmod", "copysign", "fmax", "fmin", "nextafter"]
+_C_NAMES = {name: name.replace("arc", "a") for name in _MATH if name.startswith("arc")} | {"power": "pow"}
+_FACTORS = dict.fromkeys(("deg2rad", "radians"), np.pi / 180) | dict.fromkeys(
+    ("rad2deg", "degrees"), 180 / np.pi
+)
 
 
 class Value:
@@ -260,8 +264,8 @@ def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
             if dtype.kind in "ub"
             else f"(({to})({texts[0]} < 0 ? 0 - (unsigned long long){texts[0]} : {texts[0]}))"
         )
-    if name in ("minimum", "maximum"):
-        sign = "<" if name == "minimum" else ">"
+    if name in ("minimum", "maximum") or (name in ("fmin", "fmax") and dtype.kind != "f"):
+        sign = "<" if name in ("minimum", "fmin") else ">"
         a, b = texts
         return f"({a} {sign} {b} || {a} != {a} ? {a} : {b})"
     if name == "square":
@@ -270,13 +274,17 @@ def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
     if name in ("isnan", "isfinite", "isinf"):
         test = {"isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "{0} == {0} && {0} - {0} != 0"}
         return f"({test[name].format(f'((double){x})')})"
+    if name == "signbit":
+        return f"(copysign(1.0, (double){x}) < 0)"
+    if name in _FACTORS:
+        return f"({x} * {text_of(_FACTORS[name], dtype)})"
     if name == "logical_xor":
         return f"(!{x} != !{texts[1]})"
     if name == "sign":
         return f"(({to})({x} != {x} ? {x} : ({x} > 0) - ({x} < 0)))"
     if name == "power" and dtype.kind in "iu":
         return f"penstock_power<{to}>({x}, {texts[1]})"
-    if name in ("floor", "ceil", "trunc", "rint") and dtype.kind in "iu":
+    if name == "conjugate" or (name in ("floor", "ceil", "trunc", "rint") and dtype.kind in "biu"):
         return x
     if name == "reciprocal" and dtype.kind == "f":
         return f"(({to})1 / {x})"
