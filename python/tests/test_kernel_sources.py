@@ -275,6 +275,9 @@ def test_what_people_write_in_cuda_means_the_same_everywhere(device: str) -> Non
         "__global__ void f(int* n, int k) { *n = k + 0 * t[0]; }",
         "__global__ void f(int *n, int);\r\n__global__ void f(int* n, int k) { *n = k; }",
         "// größer ≥ 日本語\n__global__ void f(int* zähler, int k) { *zähler = k; }",
+        "#include <memory>\n#include <regex>\n"
+        "__noinline__ __device__ int same(int k) { return *std::make_unique<int>(k); }\n"
+        "__global__ void f(int* n, int k) { *n = same(k); }",
         "struct files { int k; };\n__global__ void f(int* n, int k) { files x{k}; *n = x.k; }",
     ],
 )

@@ -20,7 +20,7 @@
 #define __host__
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+#define __noinline__  // libstdc++ has __attribute__((__noinline__))
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
 #define __grid_constant__
