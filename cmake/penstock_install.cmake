@@ -24,5 +24,7 @@ install(FILES ${PROJECT_BINARY_DIR}/penstock-config.cmake ${PROJECT_BINARY_DIR}/
         DESTINATION ${package_folder})
 
 # Of the CPU executor: kernels need a device link, which pkg-config cannot describe.
+# From its own folder, for the library's may be lib/x86_64-linux-gnu.
+file(RELATIVE_PATH PENSTOCK_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/penstock.pc.in penstock.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/penstock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
