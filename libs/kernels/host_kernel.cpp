@@ -1,5 +1,6 @@
 #include "libs/kernels/block_runner.hpp"
 #include "libs/kernels/element_calls.hpp"
+#include "libs/kernels/fatal_signals.hpp"
 #include "libs/kernels/folder_calls.hpp"
 #include "libs/kernels/launch_thread.hpp"
 #include "libs/kernels/user_kernel.hpp"
@@ -124,6 +125,7 @@ class host_kernel final : public user_kernel {
                   ENOEXEC);
     }
     entry_->bind(&calls);
+    install_fatal_signals();
   }
   host_kernel(host_kernel const&) = delete;
   host_kernel& operator=(host_kernel const&) = delete;
@@ -179,6 +181,7 @@ class host_kernel final : public user_kernel {
     const block_launch launch{name_, *entry_, parameters.data(), on_.units(), ++launches};
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
+      const running_kernel running(name_.c_str());
       thread_local block_runner runner;
       std::vector<u64> shared((shape.shared_bytes + 7) / 8 + 2);
       const u64 unaligned = reinterpret_cast<std::uintptr_t>(shared.data()) % 16;
