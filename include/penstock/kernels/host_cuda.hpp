@@ -307,14 +307,6 @@ PENSTOCK_MIN_MAX(double)
   template <class T>                                                                                     \
   inline T name(T* at, typename penstock::kernels::same<T>::type v) {                                    \
     return penstock::kernels::update(at, [=]([[maybe_unused]] T old) { return static_cast<T>(makes); }); \
-  }                                                                                                      \
-  template <class T>                                                                                     \
-  inline T name##_block(T* at, typename penstock::kernels::same<T>::type v) {                            \
-    return name(at, v);                                                                                  \
-  }                                                                                                      \
-  template <class T>                                                                                     \
-  inline T name##_system(T* at, typename penstock::kernels::same<T>::type v) {                           \
-    return name(at, v);                                                                                  \
   }
 PENSTOCK_ATOMIC(atomicAdd, old + v)
 PENSTOCK_ATOMIC(atomicSub, old - v)
@@ -338,4 +330,26 @@ inline T atomicExch(T* at, typename penstock::kernels::same<T>::type v) {
   penstock::kernels::try_again();
   return penstock::kernels::update(at, [=](T) { return static_cast<T>(v); });
 }
+// Of a block, or of the whole machine: no other than those above.
+#define PENSTOCK_SCOPES(name)             \
+  template <class T, class... V>          \
+  inline T name##_block(T* at, V... v) {  \
+    return name(at, v...);                \
+  }                                       \
+  template <class T, class... V>          \
+  inline T name##_system(T* at, V... v) { \
+    return name(at, v...);                \
+  }
+PENSTOCK_SCOPES(atomicAdd)
+PENSTOCK_SCOPES(atomicSub)
+PENSTOCK_SCOPES(atomicMin)
+PENSTOCK_SCOPES(atomicMax)
+PENSTOCK_SCOPES(atomicExch)
+PENSTOCK_SCOPES(atomicAnd)
+PENSTOCK_SCOPES(atomicOr)
+PENSTOCK_SCOPES(atomicXor)
+PENSTOCK_SCOPES(atomicInc)
+PENSTOCK_SCOPES(atomicDec)
+PENSTOCK_SCOPES(atomicCAS)
+#undef PENSTOCK_SCOPES
 // NOLINTEND(bugprone-reserved-identifier)
