@@ -15,7 +15,7 @@ from penstock.arrays import opening, planning
 from penstock.arrays.spec import ArrayOptions
 from penstock.cli.declared_options import option_of
 from penstock.collages.collage import CollageOptions
-from penstock.columns.table import TableOptions
+from penstock.columns.table_options import TableOptions
 from penstock.fs.folder import MountOptions
 from penstock.fs.search import GrepOptions
 from penstock.graph.options import GraphOptions, ResolveOptions

@@ -17,7 +17,8 @@ from penstock.columns.opening import convert
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Account, Result
 from penstock.columns.statements import sql
-from penstock.columns.table import Table, TableOptions, open_table
+from penstock.columns.table import Table, open_table
+from penstock.columns.table_options import TableOptions
 from penstock.columns.types import ColumnType
 
 __all__ = [

@@ -46,7 +46,8 @@ from penstock.columns.statement_sources import MixedConditionError, Sources
 from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.statement_tables import Source, check_usable, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
-from penstock.columns.table import Table, TableOptions, open_table
+from penstock.columns.table import Table, open_table
+from penstock.columns.table_options import TableOptions
 from penstock.volume.names import is_volume
 
 PARTS_OF_SELECT = {

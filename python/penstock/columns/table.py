@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,11 @@ from penstock.columns.other_tables import Columns
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
 from penstock.columns.selecting import taken
+from penstock.columns.table_options import TableOptions, check_options, placement_of
 from penstock.columns.types import ColumnType
-from penstock.effects import effects, refuse_without_effect
 from penstock.graph.options import Executor
 from penstock.native import load_native
-from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
+from penstock.options import checked, show_options
 from penstock.volume.names import is_volume
 
 if TYPE_CHECKING:
@@ -38,45 +38,6 @@ if TYPE_CHECKING:
 
 DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
-
-
-Compiled = Literal["auto", "always", "never"]
-Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
-
-
-class TableOptions(TypedDict, total=False):
-    """What `Table` takes."""
-
-    executor: Annotated[Executor, Choice("auto")]
-    placement: Annotated[Place, Choice("auto")]
-    cache: Annotated[SupportsIndex | str | None, Size(unless="256MiB", least=1)]
-    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB", least=1)]
-    threads: Annotated[SupportsIndex, Count(most=1024)]
-    media: Annotated[str, Text("file")]
-    drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]
-    direct: Annotated[bool, Switch()]
-    zone_maps: Annotated[bool, Switch(True)]
-    compiled: Annotated[Compiled, Choice("auto")]
-    columns: Annotated[Sequence[str] | None, Option()]
-    memory: Annotated[SupportsIndex | str | None, Size(unless="1GiB")]
-    progress: Annotated[Any, Option()]
-
-
-CACHED = ("host-cached", "storage")
-EFFECTS = (
-    *effects(
-        TableOptions,
-        ("cache",),
-        lambda given: given["placement"] in CACHED,
-        "placement {placement} has no cache: leave it out, or choose storage",
-    ),
-    *effects(
-        TableOptions,
-        ("media", "drives", "direct"),
-        lambda given: given["placement"] == "storage",
-        "placement {placement} reads no file by commands: leave it out, or choose storage",
-    ),
-)
 
 
 class Table:
@@ -335,21 +296,6 @@ class Table:
         return f"<penstock.Table {self.name!r}: {self.rows} rows, {count} columns, {self.placement}>"
 
 
-def placement_of(layout: TableLayout, options: Mapping[str, Any]) -> str:
-    if options["placement"] == "auto":
-        return "storage" if layout.stored else "host"
-    return str(options["placement"])
-
-
-def _check_cache(layout: TableLayout, options: Mapping[str, Any]) -> None:
-    cache, line = options["cache"], options["line"]
-    if placement_of(layout, options) in CACHED and cache < line:
-        raise ValueError(
-            f"open {layout.name}: its cache of {cache} bytes holds no line of {line} bytes: make the cache "
-            "larger or the lines smaller"
-        )
-
-
 @show_options(TableOptions)
 def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """Open columns to query them.
@@ -388,10 +334,7 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     """
     options = checked(TableOptions, given)
     layout = layout_of(source, options)
-    refuse_without_effect(
-        EFFECTS, {**given, "placement": placement_of(layout, options)}, f"open {layout.name}"
-    )
-    _check_cache(layout, options)
+    check_options(layout, given, options)
     if isinstance(options["columns"], str):
         raise TypeError(f"open {layout.name}: columns={options['columns']!r}: give a list of names")
     if options["columns"] is not None:
