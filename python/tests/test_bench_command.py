@@ -220,6 +220,9 @@ def test_run_gives_measurements(native: fakes.FakeNative) -> None:
         ("{}", "line 2: it has no id and no value and no unit"),
         ('{"id": "a", "value": null, "unit": "s"}', "line 2: it has no value"),
         ('{"id": "a", "value": NaN, "unit": "s"}', "line 2: its value is nan"),
+        ('{"id": "a", "value": "", "unit": "s"}', "line 2: its field value is ''"),
+        ('{"id": "a", "value": 1, "unit": "s", "machine": ["a"]}', r"line 2: its field machine is \['a'\]"),
+        ('{"id": "a", "value": 1, "unit": "s", "ratio": {}}', "line 2: its field ratio is {}"),
     ],
 )
 def test_a_line_that_is_no_measurement_is_refused(tmp_path: Path, text: str, part: str) -> None:

@@ -216,7 +216,7 @@ def test_a_line_that_is_no_result_is_named_and_the_others_are_kept(tree: Path, t
     results = tmp_path / "r.jsonl"
     (outcome,) = running.run_commands(["python make.py --results a.jsonl"], results, tree)
     assert outcome.failed
-    assert "line 1 of a.jsonl is no result: could not convert string to float" in outcome.problem
+    assert "line 1 of a.jsonl is no result: its field value is 'no number'" in outcome.problem
     assert [json.loads(line)["value"] for line in results.read_text().splitlines()] == [2.0]
 
 

@@ -13,6 +13,15 @@ from typing import Any
 from penstock.errors import Error
 
 MUST_HAVE = ("id", "value", "unit")
+NUMBER = (int, float)
+KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("value", "median", "baseline_value", "ratio", "spread", "repeats"), NUMBER),
+    **dict.fromkeys(("sms", "warps", "registers"), NUMBER),
+    **dict.fromkeys(("params", "details", "bytes"), dict),
+    "baseline": (str, *NUMBER),
+    "machine": (str, dict),
+}
+"""What the fields of a line are, where it has them."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,9 @@ class Measurement:
 
         Lines with all values of the repeats have `median` instead of `value`, and a number as `baseline`.
         """
+        for name, kind in KINDS.items():
+            if line.get(name) is not None and not isinstance(line[name], kind):
+                raise ValueError(f"its field {name} is {line[name]!r:.40}")
         value = line.get("value", line.get("median"))
         missing = [name for name in MUST_HAVE if (value if name == "value" else line.get(name)) is None]
         if missing:
@@ -130,10 +142,7 @@ def parse_line(text: bytes) -> Measurement:
         raise ValueError("it is no JSON") from None
     if not isinstance(line, dict):
         raise ValueError("it is no JSON object")
-    try:
-        return Measurement.of(line)
-    except (TypeError, AttributeError) as problem:
-        raise ValueError(str(problem)) from None
+    return Measurement.of(line)
 
 
 def append_lines(measurements: Iterable[Measurement], path: Path) -> None:

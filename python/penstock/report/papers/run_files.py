@@ -23,9 +23,6 @@ SPELLINGS = re.compile(r"^\d+ ?x |NVIDIA | \d+GB HBM\w*| \(.*SMs\)")
 SAMPLES = ("values", "trial_seconds")
 """Fields, of a line or of its details, that hold the value of each repeat."""
 
-KINDS: dict[str, type | tuple[type, ...]] = {"repeats": (int, float), "spread": (int, float), "bytes": dict}
-"""What fields are that a report shows, where a line has them."""
-
 
 @dataclass(frozen=True, eq=False)
 class RunLine:
@@ -135,10 +132,6 @@ def _lines(file: Path, name: str) -> Iterable[RunLine]:
 
 def _wrong_field(line: RunLine) -> str:
     """Of a line that no benchmark writes; else empty."""
-    for field, kind in KINDS.items():
-        found = line.field(field)
-        if found is not None and not isinstance(found, kind):
-            return f"its field {field} is {found!r:.40}"
     tiers = (line.field("bytes") or {}).values()
     if not all(isinstance(count, (int, float)) for count in tiers):
         return "its bytes are no numbers"
