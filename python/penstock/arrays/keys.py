@@ -38,7 +38,9 @@ def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library
             raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {dtype} {shape}")
     mapped = type(out) is np.memmap and type(one_of_its_kind) is np.ndarray
     if type(out) is not type(one_of_its_kind) and not mapped:
-        raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
+        kind = type(one_of_its_kind)
+        its_name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+        raise ValueError(f"out of type {type(out).__name__}: give a {its_name}, as gather gives it")
     if is_torch(out) and out.requires_grad:
         raise ValueError("out requires gradients, which a gather gives none: give out.detach()")
     flags = getattr(out, "flags", None)
