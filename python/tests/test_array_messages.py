@@ -147,6 +147,25 @@ def test_new_files_with_wrong_arguments_are_refused_in_a_sentence(tmp_path: Path
         check_sentence(caught.value, str(wrong_path) or "''", "create")
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (errno.EACCES, PermissionError, "this user may not write to its directory"),
+        (errno.EROFS, penstock.Error, "its file system is read-only: choose another directory"),
+    ],
+)
+def test_a_directory_that_takes_no_file_is_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[OSError], words: str
+) -> None:
+    def touch(path: Path, **_: Any) -> None:
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(Path, "touch", touch)
+    with pytest.raises(kind, match=words) as caught:
+        penstock.empty(tmp_path / "new.npy", 3, "f4", device="cpu")
+    check_sentence(caught.value, str(tmp_path / "new.npy"), "create")
+
+
 def test_rows_of_more_bytes_than_there_are_addresses(tmp_path: Path) -> None:
     path = tmp_path / "wide.npy"
     np.save(path, np.zeros(0, np.float32))

@@ -25,6 +25,11 @@ _REMEDIES = {
     errno.ELOOP: "its symbolic links lead to each other: correct them",
     errno.ENAMETOOLONG: "its name is longer than a file system takes: give a shorter one",
 }
+_OF_NEW_FILES = {
+    errno.ENOENT: "there is no such directory: make it first",
+    errno.EACCES: "this user may not write to its directory: give them the permission, or choose another",
+    errno.EROFS: "its file system is read-only: choose another directory",
+}
 
 
 def shown(value: object) -> str:
@@ -112,9 +117,8 @@ def _named(problem: Exception, operation: str, path: str, also: tuple[str, ...])
     name, text = shown_path(path), str(problem)
     code = getattr(problem, "errno", None)
     if isinstance(problem, OSError) and code is not None and problem.strerror is not None:
-        text = _REMEDIES.get(code) or f"{os.strerror(code)}: look at the device and the path"
-        if code == errno.ENOENT and operation == "create":
-            text = "there is no such directory: make it first"
+        remedies = {**_REMEDIES, **_OF_NEW_FILES} if operation == "create" else _REMEDIES
+        text = remedies.get(code) or f"{os.strerror(code)}: look at the device and the path"
         return system_error(f"{operation} {name}: {text}", code)
     for other in sorted(also, key=len, reverse=True):
         text = text.replace(other, name)
