@@ -2,7 +2,6 @@
 
 #include "libs/graph/file.hpp"
 #include "libs/media/modelled_media.hpp"
-#include "libs/media/names.hpp"
 #include "libs/media/volume_media.hpp"
 #include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
@@ -22,13 +21,6 @@ void check_extent(extent const& where) {
                     "it has " + std::to_string(size) + " bytes, and its columns need " +
                         std::to_string(where.offset + where.bytes) + ": it was cut short; write it anew");
   }
-}
-
-void check_placement(extent const& where, media::media_options const& options) {
-  if (where.stored == nullptr || (options.placement == "storage" && options.media == "file")) return;
-  const std::string chosen = options.media == "file" ? "placement " + options.placement : "media " + options.media;
-  throw_bad_input("open", where.path,
-                  chosen + ": a table on a volume is read where it lies, through a cache: leave it out, or export the table");
 }
 
 /// What messages call it, whichever of its files they are about.
@@ -51,10 +43,7 @@ std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, 
 
 column_media::column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options)
     : extents_(extents) {
-  for (extent const& each : extents_) {
-    check_placement(each, options);
-    check_extent(each);
-  }
+  for (extent const& each : extents_) check_extent(each);
   if (extents_.empty()) return;
   if (options.placement == "storage" && options.media != "file") {
     std::vector<graph::array_place> places;
@@ -84,39 +73,27 @@ column_media::column_media(executor& on, std::vector<extent> const& extents, med
 column_media::~column_media() = default;
 
 void column_media::open_behind_cache(executor& on, media::media_options const& options) {
-  const auto software = [&]() -> software_controller& {
-    if (files_ == nullptr) {
-      files_ =
-          std::make_unique<software_controller>(software_options_for(on, media::parse_engine(options.engine), options.threads));
-    }
-    return *files_;
-  };
-  cache_options with = media::cache_options_of(options, options.cache_bytes);
+  controllers_ = std::make_unique<media::cache_controllers>(on, options);
   std::vector<dataset_spec> datasets;
   std::map<volumes::shared_volume const*, u32> volumes;  // a dataset for all that is on one
   for (extent const& each : extents_) {
     if (each.stored == nullptr) {
-      file_namespace space;
-      space.path = each.path;
-      space.direct = options.direct;
       cached_.push_back({static_cast<u32>(datasets.size()), each.offset});
-      datasets.push_back({.name = each.path,
-                          .bytes = each.offset + each.bytes,
-                          .volume = {.members = {{&software(), software().add_namespace(space)}}}});
+      datasets.push_back(
+          {.name = each.path, .bytes = each.offset + each.bytes, .volume = {.members = {controllers_->file(each.path)}}});
       continue;
     }
     volumes::volume const& all = each.stored->from().all;
     const auto [at, is_new] = volumes.try_emplace(&each.stored->from(), static_cast<u32>(datasets.size()));
     if (is_new) {
-      datasets.push_back({.name = name_of(all), .volume = media::members_of(all, options.direct, software)});
-      if (all.place_of(0).drive) with.queues = media::queues_beside_members(on, all, with.queues, each.path);
+      datasets.push_back({.name = name_of(all), .volume = controllers_->volume(all, each.path)});
     }
     volumes::stored_file const& file = each.stored->file();
     datasets[at->second].bytes = std::max(datasets[at->second].bytes, file.sums_begin);
     cached_.push_back({at->second, file.file_begin + each.offset});
   }
   datasets_ = static_cast<u32>(datasets.size());
-  cache_ = std::make_unique<line_cache>(on, datasets, with);
+  cache_ = controllers_->cache(datasets);
 }
 
 array_view<u8> column_media::view(u32 extent) const {

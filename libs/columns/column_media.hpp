@@ -3,11 +3,14 @@
 
 #include "libs/columns/column_table.hpp"
 #include "libs/media/placed_array.hpp"
-#include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/launch.hpp"
 
 #include <memory>
 #include <vector>
+
+namespace penstock::media {
+class cache_controllers;
+}
 
 namespace penstock::columns {
 
@@ -17,7 +20,7 @@ std::unique_ptr<executor> open_executor_for(std::vector<extent> const& extents, 
 
 class column_media {
  public:
-  /// `on` outlives it.
+  /// `on` outlives it. REQUIRES: for extents on volumes, files behind a cache (placement storage).
   column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options);
   ~column_media();
 
@@ -45,7 +48,7 @@ class column_media {
   void open_behind_cache(executor& on, media::media_options const& options);
 
   std::vector<extent> extents_;
-  std::unique_ptr<software_controller> files_;
+  std::unique_ptr<media::cache_controllers> controllers_;
   u32 datasets_ = 0;
   std::vector<cached_extent> cached_;
   std::unique_ptr<line_cache> cache_;

@@ -1,11 +1,8 @@
 #include "libs/media/volume_media.hpp"
 
 #include "libs/media/names.hpp"
-#include "libs/volume/drive_member.hpp"
 
 #include "penstock/host/error.hpp"
-
-#include <algorithm>
 
 namespace penstock::media {
 namespace {
@@ -32,17 +29,6 @@ std::shared_ptr<volumes::running_drive> drive_of(std::vector<volumes::volume con
 
 }  // namespace
 
-u32 queues_beside_members(executor const& on, volumes::volume const& all, u32 wanted, std::string const& name) {
-  if (wanted == 0) wanted = on.units();
-  const u32 queues = all.place_of(0).drive->controller.limits().queues;
-  if (queues <= all.members()) {
-    throw_bad_input(
-        "open", name,
-        "its drive has " + std::to_string(queues) + " queues, and the members of the volume take them all: export it");
-  }
-  return std::min(wanted, queues - all.members());
-}
-
 std::unique_ptr<executor> open_executor_for(std::vector<volumes::volume const*> const& from, std::string const& name,
                                             media_options const& options, bool has_kernels) {
   const auto drive = drive_of(from, name);
@@ -59,31 +45,48 @@ std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, me
   return open_executor_for(from, graph.path(), options, has_kernels);
 }
 
-volume_spec members_of(volumes::volume const& all, bool direct, std::function<software_controller&()> const& software) {
+cache_controllers::cache_controllers(executor& on, media_options const& options)
+    : on_(on), serving_(software_options_for(on, parse_engine(options.engine), options.threads)), direct_(options.direct),
+      with_(cache_options_of(options, options.cache_bytes)) {}
+
+volume_spec::member cache_controllers::file(std::string const& path) {
+  if (files_ == nullptr) {
+    files_ = std::make_unique<software_controller>(serving_);
+  }
+  file_namespace space;
+  space.path = path;
+  space.direct = direct_;
+  return {files_.get(), files_->add_namespace(space)};
+}
+
+volume_spec cache_controllers::volume(volumes::volume const& all, std::string const& name) {
   volume_spec where{all.shape().layout, {}, all.shape().stripe_bytes};
   for (u32 m = 0; m < all.members(); ++m) {
     const volumes::namespace_place place = all.place_of(m);
-    if (place.drive != nullptr) {
-      where.members.push_back({&place.drive->controller, place.namespace_id});
+    if (place.drive == nullptr) {
+      where.members.push_back(file(place.path));
       continue;
     }
-    file_namespace space;
-    space.path = place.path;
-    space.direct = direct;
-    software_controller& server = software();
-    where.members.push_back({&server, server.add_namespace(space)});
+    if (drive_ == nullptr) {
+      const u32 wanted = with_.queues;
+      drive_ = std::make_unique<volumes::drive_share>(place.drive, wanted == 0 ? on_.units() : wanted, wanted == 0, name);
+    }
+    where.members.push_back({drive_.get(), place.namespace_id});
   }
   return where;
 }
 
+std::unique_ptr<line_cache> cache_controllers::cache(std::vector<dataset_spec> const& datasets) {
+  cache_options with = with_;
+  if (drive_ == nullptr) return std::make_unique<line_cache>(on_, datasets, with);
+  if (with.queues != 0) with.queues = drive_->limits().queues;
+  const std::lock_guard turn(drive_->opening());
+  return std::make_unique<line_cache>(on_, datasets, with);
+}
+
 volume_media::volume_media(executor& on, std::vector<graph::array_place const*> const& arrays, media_options const& options)
-    : file_(file_of(*arrays.front())) {
-  const volume_spec where = members_of(file_->from().all, options.direct, [&]() -> software_controller& {
-    if (files_ == nullptr) {
-      files_ = std::make_unique<software_controller>(software_options_for(on, parse_engine(options.engine), options.threads));
-    }
-    return *files_;
-  });
+    : file_(file_of(*arrays.front())), controllers_(on, options) {
+  const volume_spec where = controllers_.volume(file_->from().all, arrays.front()->path);
   std::vector<dataset_spec> datasets;
   for (graph::array_place const* each : arrays) {
     volumes::stored_file const& file = file_of(*each)->file();
@@ -91,13 +94,7 @@ volume_media::volume_media(executor& on, std::vector<graph::array_place const*> 
     counts_.push_back(each->count);
     datasets.push_back({.name = each->path, .bytes = file.sums_begin, .volume = where});
   }
-  cache_options with = cache_options_of(options, options.cache_bytes);
-  if (files_ == nullptr) with.queues = queues_beside_members(on, file_->from().all, with.queues, arrays.front()->path);
-  cache_ = std::make_unique<line_cache>(on, datasets, with);
-}
-
-std::string volume_media::engine() const {
-  return files_ ? files_->engine() : file_->from().all.place_of(0).drive->controller.engine();
+  cache_ = controllers_.cache(datasets);
 }
 
 }  // namespace penstock::media

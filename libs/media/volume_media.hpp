@@ -4,11 +4,11 @@
 #include "libs/graph/graph_folder.hpp"
 #include "libs/media/media_options.hpp"
 #include "libs/media/shared_media.hpp"
+#include "libs/volume/running_drive.hpp"
 #include "libs/volume/volume_graph.hpp"
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/executor.hpp"
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +22,27 @@ std::unique_ptr<executor> open_executor_for(std::vector<volumes::volume const*> 
 /// The same for a graph, wherever it lies.
 std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, media_options const& options, bool has_kernels);
 
-/// The members as a cache reads them: namespaces of their drives, or files, which become namespaces of what `software` makes.
-volume_spec members_of(volumes::volume const& all, bool direct, std::function<software_controller&()> const& software);
+/// What serves a cache over files and volumes, as its datasets need it: a controller for files, and queues of the drive that
+/// volumes are on. Outlives the cache.
+class cache_controllers {
+ public:
+  cache_controllers(executor& on, media_options const& options);
 
-/// Queue pairs for a cache over a volume that is on a drive, of `wanted` (0: one for each unit): its members hold some from the
-/// last one down, and the cache takes the first. Throws bad_input, naming `name`, where none is left.
-u32 queues_beside_members(executor const& on, volumes::volume const& all, u32 wanted, std::string const& name);
+  volume_spec::member file(std::string const& path);
+  /// Throws bad_input, naming `name`, where the drive has no queue left.
+  volume_spec volume(volumes::volume const& all, std::string const& name);
+  /// Makes the cache.
+  std::unique_ptr<line_cache> cache(std::vector<dataset_spec> const& datasets);
+  std::string engine() const { return files_ ? files_->engine() : drive_->engine(); }
+
+ private:
+  executor& on_;
+  software_options serving_;  ///< of files
+  bool direct_;
+  cache_options with_;
+  std::unique_ptr<software_controller> files_;
+  std::unique_ptr<volumes::drive_share> drive_;
+};
 
 class volume_media final : public shared_media {
  public:
@@ -38,11 +53,11 @@ class volume_media final : public shared_media {
   line_cache& cache() override { return *cache_; }
   u64 origin(u32 array) const override { return origins_[array]; }
   u64 count(u32 array) const override { return counts_[array]; }
-  std::string engine() const override;
+  std::string engine() const override { return controllers_.engine(); }
 
  private:
   std::shared_ptr<volumes::volume_file const> file_;  ///< keeps the volume
-  std::unique_ptr<software_controller> files_;
+  cache_controllers controllers_;
   std::vector<u64> origins_, counts_;
   std::unique_ptr<line_cache> cache_;
 };

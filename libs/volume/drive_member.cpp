@@ -18,10 +18,12 @@ constexpr u64 command_bytes = 65536;
 /// Data go through memory that the drive reaches: command k uses slot k modulo the window.
 class drive_member final : public member {
  public:
-  drive_member(std::shared_ptr<running_drive> drive, u32 namespace_id, access how, u16 queue)
-      : drive_(std::move(drive)), namespace_id_(namespace_id), on_(open_cpu_executor(drive_->function->memory(), 1)),
+  drive_member(std::shared_ptr<running_drive> drive, u32 namespace_id, access how)
+      : drive_(std::move(drive)), namespace_id_(namespace_id), hold_(drive_, namespace_id, how, drive_member::name()),
+        queue_(drive_, 1, false, drive_member::name()), on_(open_cpu_executor(drive_->function->memory(), 1)),
         requests_(on_->memory(), memory_kind::local, most_in_flight),
         data_(on_->memory(), memory_kind::local, most_in_flight * command_bytes) {
+    const std::lock_guard turn(drive_->opening);
     const std::vector<u32>& all = drive_->controller.facts().namespaces;
     if (!std::ranges::binary_search(all, namespace_id)) {
       std::string ids;
@@ -29,19 +31,18 @@ class drive_member final : public member {
       refuse(ids.empty() ? "the drive has no namespaces: make one with the tools of its maker"
                          : "there is none: the drive has " + ids);
     }
-    const namespace_facts facts = identify_namespace(drive_->controller, namespace_id);
+    const namespace_facts facts = identify_namespace(queue_, namespace_id);
     if (facts.block_bytes > page_bytes) {
       refuse("its blocks have " + std::to_string(facts.block_bytes) + " bytes: format it with 512 or 4096");
     }
     if (how == access::write && facts.write_protected) {
       refuse("it is write protected: change that with the tools of its maker");
     }
-    const u32 depth = std::min(2 * most_in_flight, drive_->controller.limits().queue_entries);
+    const u32 depth = std::min(2 * most_in_flight, queue_.limits().queue_entries);
     window_ = std::min(most_in_flight, depth - 1);
     bytes_ = facts.blocks * facts.block_bytes;
     device_ = std::make_unique<block_device>(
-        *on_, drive_->controller, namespace_id,
-        block_device_options{.queues = 1, .queue_depth = depth, .first_queue_id = queue, .transfer_bytes = command_bytes});
+        *on_, queue_, namespace_id, block_device_options{.queues = 1, .queue_depth = depth, .transfer_bytes = command_bytes});
   }
 
   std::string name() const override { return "namespace " + std::to_string(namespace_id_) + " of " + drive_->function->name(); }
@@ -110,6 +111,8 @@ class drive_member final : public member {
 
   std::shared_ptr<running_drive> drive_;
   u32 namespace_id_;
+  namespace_hold hold_;
+  drive_share queue_;
   std::unique_ptr<executor> on_;
   buffer<block_request> requests_;
   buffer<std::byte> data_;
@@ -120,9 +123,8 @@ class drive_member final : public member {
 
 }  // namespace
 
-std::unique_ptr<member> open_drive_member(std::shared_ptr<running_drive> const& drive, u32 namespace_id, access how,
-                                          u16 queue) {
-  return std::make_unique<drive_member>(drive, namespace_id, how, queue);
+std::unique_ptr<member> open_drive_member(std::shared_ptr<running_drive> const& drive, u32 namespace_id, access how) {
+  return std::make_unique<drive_member>(drive, namespace_id, how);
 }
 
 }  // namespace penstock::volumes

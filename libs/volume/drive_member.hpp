@@ -1,8 +1,7 @@
 // Namespaces of an NVMe drive that this process drives itself, as members of a volume.
 #pragma once
 
-#include "libs/volume/member.hpp"
-#include "penstock/pcie/pcie_controller.hpp"
+#include "libs/volume/running_drive.hpp"
 
 #include <optional>
 #include <string>
@@ -10,18 +9,9 @@
 
 namespace penstock::volumes {
 
-/// A drive that is brought up, for all of its namespaces that are members.
-struct running_drive {
-  /// Throws penstock::error where the controller does not come up.
-  explicit running_drive(std::shared_ptr<pci_function> own) : function(std::move(own)), controller(*function) {}
-
-  std::shared_ptr<pci_function> function;
-  pcie_controller controller;
-};
-
-/// A namespace of it, through the queue pair `queue`, which is the member's alone. Throws bad_input for a namespace that there
-/// is not, that is write protected, or whose blocks a volume cannot use. REQUIRES: one at a time is opened of a drive.
-std::unique_ptr<member> open_drive_member(std::shared_ptr<running_drive> const& drive, u32 namespace_id, access how, u16 queue);
+/// A namespace of it, through a queue pair that is the member's alone. Throws bad_input for a namespace that there is not, that
+/// is in use or write protected, or whose blocks a volume cannot use, and where the drive has no queue left.
+std::unique_ptr<member> open_drive_member(std::shared_ptr<running_drive> const& drive, u32 namespace_id, access how);
 
 /// What a user calls a namespace: "0000:01:00.0/2", or "01:00.0" for namespace 1 of the drive there.
 struct drive_place {

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <map>
 #include <regex>
 #include <set>
 
@@ -34,8 +33,6 @@ std::optional<drive_place> parse_drive_place(std::string const& name) {
 
 member_list open_members(std::vector<std::string> const& names, access how) {
   member_list members;
-  std::map<std::string, std::shared_ptr<running_drive>> drives;
-  std::map<std::string, u32> queues;  // of the members, from the last one down: caches have the first
   std::set<std::string> taken;
   for (std::string const& name : names) {
     const auto place = parse_drive_place(name);
@@ -47,15 +44,11 @@ member_list open_members(std::vector<std::string> const& names, access how) {
       members.push_back(open_file_member(name, how));
       continue;
     }
-    auto& drive = drives[place->address];
-    if (drive == nullptr) {
+    const auto open = [&] {
       find_nvme_device(place->address);
-      drive = std::make_shared<running_drive>(open_pci_function(place->address));
-      queues[place->address] = drive->controller.limits().queues;
-    }
-    u32& queue = queues[place->address];
-    if (queue == 0) throw_bad_input("open", name, "the drive has no queue left for it: name fewer of its namespaces");
-    members.push_back(open_drive_member(drive, place->namespace_id, how, static_cast<u16>(queue--)));
+      return std::shared_ptr(open_pci_function(place->address));
+    };
+    members.push_back(open_drive_member(share_drive(place->address, open), place->namespace_id, how));
   }
   return members;
 }

@@ -186,7 +186,7 @@ nb::dict dict_of(entry_files const& files) {
   return d;
 }
 
-/// Of names of what is on volumes named_files, each volume opened once: a drive is driven by one.
+/// Of names of what is on volumes named_files, each volume opened once.
 nb::list open_entries(name_list const& names) {
   std::vector<entry_files> all;
   {

@@ -138,7 +138,7 @@ TEST_P(usable_drive, a_volume_gives_back_what_was_imported) {
   qemu_function& function = open();
   const auto member = [&](volumes::access how) {
     volumes::member_list one;
-    one.push_back(volumes::open_drive_member(run(function), 1, how, 1));
+    one.push_back(volumes::open_drive_member(run(function), 1, how));
     return one;
   };
   put_file(folder_ / "a", content_.substr(0, 1'000'001));
@@ -210,7 +210,7 @@ TEST_P(refused_drive, by_each_way_to_open_it_before_a_queue_is_made) {
   expect_refusal("discard", [&] { drive::discard_blocks(function, range); });
   const auto drive = run(function);
   for (const auto how : {volumes::access::read, volumes::access::write}) {
-    expect_refusal("volume", [&] { volumes::open_drive_member(drive, 1, how, 1); });
+    expect_refusal("volume", [&] { volumes::open_drive_member(drive, 1, how); });
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
   EXPECT_TRUE(file_content(machine_->file(0, 1)) == content_);

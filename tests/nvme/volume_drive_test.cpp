@@ -57,8 +57,7 @@ class volume_drives : public testing::Test {
     member_list all;
     for (u64 d = 0; d < drives_.size(); ++d) {
       const auto drive = run(d);
-      for (u32 n = 1; n <= drives_[d].namespaces.size(); ++n)
-        all.push_back(open_drive_member(drive, n, how, static_cast<u16>(n)));
+      for (u32 n = 1; n <= drives_[d].namespaces.size(); ++n) all.push_back(open_drive_member(drive, n, how));
     }
     return all;
   }
@@ -170,10 +169,9 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   graph::progress_meter silent;
   graph::write_graph(graph::generator(graph::parse_generator("urand:9:8")), path, {.directed = true}, {}, silent);
   const auto drive = run(0);
-  const u32 queues = drive->controller.limits().queues;
   const auto open_both = [&](access how) {
     member_list both;
-    for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues + 1 - n)));
+    for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how));
     return both;
   };
   {
@@ -206,7 +204,7 @@ TEST_F(volume_drives, columns_on_a_drive_are_read_where_they_lie_beside_those_of
   const auto open_both = [&](access how) {
     member_list both;
     for (const u32 n : {1u, 2u}) {
-      both.push_back(open_drive_member(drive, n, how, static_cast<u16>(drive->controller.limits().queues + 1 - n)));
+      both.push_back(open_drive_member(drive, n, how));
     }
     return both;
   };
@@ -253,7 +251,7 @@ TEST_F(volume_drives, a_cache_takes_the_queues_that_members_leave) {
     ASSERT_EQ(drive->controller.limits().queues, queues);
     const auto open_both = [&](access how) {
       member_list both;
-      for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues + 1 - n)));
+      for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how));
       return both;
     };
     {
@@ -263,12 +261,12 @@ TEST_F(volume_drives, a_cache_takes_the_queues_that_members_leave) {
     const auto all = std::make_shared<shared_volume>(volume::open(open_both(access::read)));
     const auto found = open_volume_graph(all, "social", "social");
     media::media_options options;
-    options.threads = 4;  // as many as there are queues, or more
+    options.threads = options.queues = 4;  // as many as there are queues, or more
     options.cache_bytes = 64 << 10;
     const auto on = media::open_executor_for(found, options, false);
     if (queues == 2) {
       EXPECT_NE(refusal_of(error_kind::bad_input, [&] { media::volume_media(*on, {&found.edges_place()}, options); })
-                    .find("its drive has 2 queues, and the members of the volume take them all: export it"),
+                    .find("the 2 queues of its drive are taken: close what is open there, or export it"),
                 std::string::npos);
       continue;
     }
@@ -335,11 +333,11 @@ TEST_F(volume_drives, what_cannot_be_is_refused_and_nothing_is_written) {
   EXPECT_EQ(refusal_of(error_kind::bad_input, [&] { volume::open(members(access::write)); }),
             "open namespace 1 of " + machine_->function(0).name() +
                 ": it is no member of a volume: name those of one, or make one with penstock volume create");
-  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { open_drive_member(run(0), 7, access::read, 1); })
+  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { open_drive_member(run(0), 7, access::read); })
                 .find("there is none: the drive has 1, 2"),
             std::string::npos);
   EXPECT_TRUE(media() == before);
-  EXPECT_TRUE(probe(*open_drive_member(run(0), 1, access::read, 1)).blank);
+  EXPECT_TRUE(probe(*open_drive_member(run(0), 1, access::read)).blank);
 }
 
 }  // namespace
