@@ -21,13 +21,14 @@ namespace {
 
 constexpr std::size_t stack_bytes = 8 << 20;  // as an OS thread has; as far as it is touched
 constexpr u32 warp_threads = 32;
-/// Fibers that begin in one round: whether turns gain is seen before there are more.
-constexpr u32 begun_at_once = 64;
+/// Fibers that begin in the first round; in each after it as many as there are. Whether turns gain is seen before there are
+/// more.
+constexpr u32 begun_first = 8;
 /// Lines of a turn at most. They stay in a core's own cache, and a switch of fibers is little beside so many lines.
-constexpr u32 most_lines = 64;
+constexpr u32 most_lines = 256;
 /// Turns after which is seen whether threads come up to each other; how many at least do so where turns are worth it; and for
 /// how many times the lines of those turns there are none where not.
-constexpr u32 judged_turns = 64, least_together = judged_turns / 4, times_without = 16;
+constexpr u32 judged_turns = 8, least_together = 1, times_without = 128;
 
 enum class fiber_state { ready, at_block_barrier, at_warp_barrier, ended };
 
@@ -253,7 +254,7 @@ bool block_runner::fibers::run_round() {
     resume(*all[k]);
     moved = true;
   }
-  for (u32 k = 0; k < begun_at_once && next < threads && begun < most && failure == nullptr; ++k) {
+  for (u64 k = 0; k < std::max<u64>(there, begun_first) && next < threads && begun < most && failure == nullptr; ++k) {
     moved = begin() || moved;
   }
   return failure == nullptr && (moved || open_barriers());

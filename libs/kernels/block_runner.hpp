@@ -23,7 +23,7 @@ struct lines_of_turn {
   penstock::u64 last = 0;       ///< that it came to
   penstock::u32 left = no_end;  ///< until its turn ends
 };
-extern constinit thread_local lines_of_turn turn;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local lines_of_turn turn;
 
 /// What the blocks of a launch have in common.
 struct block_launch {

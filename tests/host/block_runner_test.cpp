@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -169,15 +170,15 @@ __global__ void go_through_and_meet(void** parameters) {
 TEST(block_runner, threads_that_share_lines_stay_within_a_part_of_the_cache) {
   the_calls = &only_waits;
   for (const host_entry& kernel : {entry_of<go_through, false>(), entry_of<go_through_and_meet>()}) {
-    for (const u32 frames : {1u, 16u, 1u << 20}) {
+    for (const u32 frames : {1u, 16u, 256u}) {
       for (const u32 threads : {2u, 65u, 130u}) {
         readers all(frames, threads, 0);
         void* parameters[] = {&all};
         block_runner().run({"go_through", kernel, parameters, 1, 7}, first_of({threads, 1, 1}));
         EXPECT_EQ(all.at, std::vector<u64>(threads, readers::lines));
-        // The first line is met before the cache is known; one that begins comes up in as many lines as the others have had.
-        const u32 turn_lines = std::clamp(frames / 4, 1u, 64u);
-        EXPECT_LE(all.spread, turn_lines * ((threads + 63) / 64) + 1) << frames << " " << threads;
+        // One that begins comes up to the others, and each round begins as many as there are.
+        const u32 turn_lines = std::max(frames / 4, 1u), rounds = threads <= 8 ? 1 : std::bit_width((threads - 1) / 8) + 1;
+        EXPECT_LE(all.spread, turn_lines * rounds + 1) << frames << " " << threads;
         EXPECT_LE(all.switches, threads * (readers::lines / turn_lines + 3)) << frames << " " << threads;
       }
     }
@@ -187,11 +188,11 @@ TEST(block_runner, threads_that_share_lines_stay_within_a_part_of_the_cache) {
 TEST(block_runner, threads_with_parts_of_their_own_run_on) {
   the_calls = &only_waits;
   const host_entry kernel = entry_of<go_through, false>();
-  readers all(1 << 20, 512, readers::lines);
+  readers all(64, 512, readers::lines);
   void* parameters[] = {&all};
   block_runner().run({"go_through", kernel, parameters, 1, 7}, first_of({512, 1, 1}));
   EXPECT_EQ(all.at, std::vector<u64>(512, readers::lines));
-  EXPECT_LE(all.switches, 512u + 2 * 2 * 64);  // looked at twice; with turns always 512 * 200 / 64
+  EXPECT_LE(all.switches, 512u + 7 * 4 * 8);  // looked at seven times; with turns always 512 * 200 / 16
 }
 
 // The first thread to come holds the lock while the others want it.
