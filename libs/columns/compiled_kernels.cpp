@@ -52,7 +52,7 @@ void compiled_kernels::start(kernels::user_kernel& kernel, void const* body, u64
   shape.grid.x = grid.blocks;
   shape.block.x = grid.threads;
   shape.stream = on_.stream();
-  kernel.start(parameters, shape);
+  kernel.start(parameters, {}, shape);
 }
 
 }  // namespace penstock::columns

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cerrno>
 #include <cstddef>
 #include <exception>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -19,7 +22,10 @@
 namespace penstock::kernels {
 namespace {
 
-constexpr std::size_t stack_bytes = 8 << 20;  // as an OS thread has; as far as it is touched
+/// Of threads that wait for each other, and of others: as OS threads have. As far as they are touched.
+constexpr std::size_t waiting_stack_bytes = 1 << 20, stack_bytes = 8 << 20;
+/// Fibers of all runners, where threads need none of their own: a stack takes two of the 65,530 mappings that a process has.
+constexpr u32 most_fibers = 8192;
 constexpr u32 warp_threads = 32;
 /// Fibers that begin in the first round; in each after it as many as there are. Whether turns gain is seen before there are
 /// more.
@@ -39,31 +45,39 @@ class fiber_stack {
   fiber_stack() = default;
   fiber_stack(fiber_stack const&) = delete;
   fiber_stack& operator=(fiber_stack const&) = delete;
-  ~fiber_stack() {
-    if (memory_ != nullptr) ::munmap(memory_, guard_bytes + stack_bytes);
-  }
+  ~fiber_stack() { unmap(); }
 
-  /// False: errno says why.
-  bool map() {
-    if (memory_ != nullptr) return true;
-    void* const mapped =
-        ::mmap(nullptr, guard_bytes + stack_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  /// Whether there are so many bytes; errno says why not. What was there before is gone where there were fewer.
+  bool map(std::size_t bytes) {
+    if (bytes <= bytes_) return true;
+    unmap();
+    constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;  // of small pages
+    void* const mapped = ::mmap(nullptr, guard_bytes + bytes, PROT_NONE, kind, -1, 0);
     if (mapped == MAP_FAILED) return false;
-    if (::mprotect(static_cast<std::byte*>(mapped) + guard_bytes, stack_bytes, PROT_READ | PROT_WRITE) != 0) {
+    if (::mprotect(static_cast<std::byte*>(mapped) + guard_bytes, bytes, PROT_READ | PROT_WRITE) != 0) {
       const int why = errno;
-      ::munmap(mapped, guard_bytes + stack_bytes);
+      ::munmap(mapped, guard_bytes + bytes);
       errno = why;
       return false;
     }
     memory_ = static_cast<std::byte*>(mapped);
+    bytes_ = bytes;
     return true;
   }
   void* memory() { return memory_ + guard_bytes; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   static constexpr std::size_t guard_bytes = 1 << 16;  // a page, of any machine
 
+  void unmap() {
+    if (memory_ != nullptr) ::munmap(memory_, guard_bytes + bytes_);
+    memory_ = nullptr;
+    bytes_ = 0;
+  }
+
   std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 /// What ThreadSanitizer knows of a fiber: it is to be told of each switch.
@@ -93,6 +107,7 @@ struct fiber {
   fiber_state state = fiber_state::ended;
   bool is_made = false;  ///< its context is
   u32 lanes = 0;         ///< that it waits for, at a warp's barrier
+  int maps = 0;          ///< of files, that it holds
   fiber_stack stack;
   watched_fiber watched;
 };
@@ -104,6 +119,10 @@ u64 threads_of(extent const& e) { return u64{e.x} * e.y * e.z; }
 /// Fiber k is thread k where threads wait for each other. Elsewhere a fiber whose thread has ended takes the next one that has
 /// not begun: there are as many as threads whose turn has ended, and one where no turn ends.
 struct block_runner::fibers {
+  explicit fibers(u32 runner) : turn(turns[runner]), has_turns(runner != 0) {}
+
+  lines_of_turn& turn;
+  bool has_turns;
   std::vector<std::unique_ptr<fiber>> all;
   std::vector<std::array<u64, warp_threads>> exchanged;
   ucontext_t back{};
@@ -124,7 +143,7 @@ struct block_runner::fibers {
   bool takes_turns = true;
   u32 without = 0;              ///< lines that come before it does
   u32 ended = 0, together = 0;  ///< turns since they were judged: those where threads had come up to each other
-  penstock::u64 last_end = 0;   ///< the line where the last turn ended
+  std::array<penstock::u64, lines_of_turn::kept> last_end{};  ///< the lines where the last turn ended
 
   void begin_block(block_launch const& of, host_thread const& at);
   void end_block();
@@ -145,10 +164,38 @@ thread_local block_runner::fibers* running = nullptr;
 
 }  // namespace
 
-constinit thread_local lines_of_turn turn;
+lines_of_turn turns[max_runners];
 
-block_runner::block_runner() = default;
-block_runner::~block_runner() = default;
+namespace {
+
+struct runner_numbers {
+  std::mutex mutex;
+  std::bitset<max_runners> taken{1};  // 0 is of none
+};
+runner_numbers& numbers() {
+  static runner_numbers* const all = new runner_numbers;  // OS threads end when they will
+  return *all;
+}
+
+u32 take_number() {
+  runner_numbers& all = numbers();
+  const std::lock_guard lock(all.mutex);
+  for (u32 k = 1; k < max_runners; ++k) {
+    if (all.taken[k]) continue;
+    all.taken[k] = true;
+    return k;
+  }
+  return 0;
+}
+
+}  // namespace
+
+block_runner::block_runner() : number_(take_number()) {}
+block_runner::~block_runner() {
+  runner_numbers& all = numbers();
+  const std::lock_guard lock(all.mutex);
+  if (number_ != 0) all.taken[number_] = false;
+}
 
 void block_runner::fibers::begin_block(block_launch const& of, host_thread const& at) {
   launch = &of;
@@ -156,24 +203,27 @@ void block_runner::fibers::begin_block(block_launch const& of, host_thread const
   waits = of.kernel.waits();
   threads = threads_of(at.block_size);
   next = begun = 0;
-  most = threads;
+  most = waits ? threads : std::min<u64>(threads, std::max(most_fibers / of.runners, begun_first));
   rounds = 0;
   failure = nullptr;
   if (number != of.number) {
     number = of.number;
     lines = ended = together = 0;
-    takes_turns = true;
+    takes_turns = has_turns && !of.kernel.spins;
+    without = 0;
   }
   if (waits) exchanged.assign((threads + warp_threads - 1) / warp_threads, {});  // a launch that was given up leaves its votes
   running = this;
-  if (!takes_turns) turn.left = without;
+  if (has_turns && !takes_turns) turn.left = without;
 }
 
 /// What has not ended then never does: its fibers are made anew.
 void block_runner::fibers::end_block() {
   running = nullptr;
-  if (!takes_turns) without = turn.left;
-  turn.left = lines_of_turn::no_end;
+  if (has_turns) {
+    if (!takes_turns) without = turn.left;
+    turn.left = lines_of_turn::no_end;
+  }
   for (u64 k = 0; k < begun; ++k) all[k]->is_made = all[k]->is_made && all[k]->state == fiber_state::ended;
 }
 
@@ -211,7 +261,9 @@ void block_runner::fibers::enter() {
 bool block_runner::fibers::begin() {
   if (all.size() == begun) all.push_back(std::make_unique<fiber>());
   fiber& made = *all[begun];
-  if (!made.stack.map()) {
+  const std::size_t bytes = waits ? waiting_stack_bytes : stack_bytes;
+  made.is_made = made.is_made && bytes <= made.stack.bytes();
+  if (!made.stack.map(bytes)) {
     if (waits || begun == 0) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
     most = begun;
     return false;
@@ -219,11 +271,12 @@ bool block_runner::fibers::begin() {
   if (!made.is_made) {
     ::getcontext(&made.context);
     made.context.uc_stack.ss_sp = made.stack.memory();
-    made.context.uc_stack.ss_size = stack_bytes;
+    made.context.uc_stack.ss_size = made.stack.bytes();
     made.context.uc_link = nullptr;
     ::makecontext(&made.context, &fibers::enter, 0);
     made.is_made = true;
   }
+  made.maps = 0;
   ++begun;
   take_next(made);
   begin_turn(rounds);  // it comes up to those that began before
@@ -306,7 +359,7 @@ bool block_runner::fibers::open_barriers() {
 }
 
 void block_runner::run(block_launch const& launch, host_thread const& first) {
-  if (fibers_ == nullptr) fibers_ = std::make_unique<fibers>();
+  if (fibers_ == nullptr) fibers_ = std::make_unique<fibers>(number_);
   fibers& own = *fibers_;
   own.begin_block(launch, first);
   struct ending {
@@ -314,7 +367,7 @@ void block_runner::run(block_launch const& launch, host_thread const& first) {
     ~ending() { of.end_block(); }
   } const at_end{own};
   while (own.run_round()) {}
-  if (own.failure != nullptr) std::rethrow_exception(own.failure);
+  if (own.failure != nullptr) std::rethrow_exception(std::exchange(own.failure, nullptr));
   for (u64 k = 0; k < own.begun; ++k) {
     if (own.all[k]->state == fiber_state::ended) continue;
     throw_bad_input("run", "the kernel " + launch.name,
@@ -336,20 +389,39 @@ void block_runner::wait(u32 kind, u32 lanes) {
   own.leave(self);
 }
 
-void block_runner::end_turn(line_reader const& reader) {
+void block_runner::note_maps(int more) {
+  if (running != nullptr) running->current->maps += more;
+}
+
+void block_runner::come_to_line(lines_of_turn& own, line_reader const& reader, penstock::u64 line) {
+  own.again = 0;
+  if (own.last[0] == line) return wait(of_nobody, 0);
+  u32 k = 1;
+  while (k + 1 < lines_of_turn::kept && own.last[k] != line) ++k;
+  const bool is_new = own.last[k] != line;
+  for (; k > 0; --k) own.last[k] = own.last[k - 1];
+  own.last[0] = line;
+  if (is_new && own.left != lines_of_turn::no_end && --own.left == 0) end_turn(own, reader);
+}
+
+void block_runner::end_turn(lines_of_turn& turn, line_reader const& reader) {
   fibers& own = *running;
   const u64 part = std::max<u64>(1, reader.cache->frames / (4 * own.launch->runners));
   const u32 lines = static_cast<u32>(std::min<u64>(part, most_lines));
-  if (own.lines == 0 || !own.takes_turns) {  // it begins with this line
+  if (own.lines == 0 || !own.takes_turns || own.current->maps > 0) {  // it begins with this line
     own.lines = lines;
     own.takes_turns = true;
     turn.left = lines;
     return;
   }
   own.lines = std::min(own.lines, lines);
-  const penstock::u64 apart = turn.last < own.last_end ? own.last_end - turn.last : turn.last - own.last_end;
-  own.last_end = turn.last;
-  own.together += apart <= std::max(lines / 2, 1u) ? 1 : 0;
+  const auto here = std::to_array(turn.last);
+  const auto is_near = [&](penstock::u64 line) {
+    const penstock::u64 most = std::max(lines / 2, 1u);
+    return std::ranges::any_of(own.last_end, [&](u64 other) { return (line < other ? other - line : line - other) <= most; });
+  };
+  own.together += std::ranges::any_of(here, is_near) ? 1 : 0;
+  own.last_end = here;
   if (++own.ended == judged_turns) {
     own.takes_turns = own.together >= least_together;
     own.ended = own.together = 0;
@@ -358,10 +430,9 @@ void block_runner::end_turn(line_reader const& reader) {
     turn.left = times_without * judged_turns * own.lines;
     return;
   }
-  const penstock::u64 line = turn.last;
   own.current->state = fiber_state::ready;
   own.leave(*own.current);
-  turn.last = line;  // which it reads now
+  std::ranges::copy(here, turn.last);  // which it reads now
 }
 
 }  // namespace penstock::kernels

@@ -16,14 +16,19 @@
 
 namespace penstock::kernels {
 
-/// Of the thread that runs on this OS thread.
-struct lines_of_turn {
+/// Of the thread that runs on an OS thread.
+struct alignas(64) lines_of_turn {
   static constexpr penstock::u32 no_end = 0;
+  static constexpr penstock::u32 kept = 4;  ///< as many arrays a loop goes through side by side
 
-  penstock::u64 last = 0;       ///< that it came to
-  penstock::u32 left = no_end;  ///< until its turn ends
+  penstock::u64 last[kept] = {};  ///< that it came to; the last one first
+  penstock::u32 left = no_end;    ///< until its turn ends
+  penstock::u32 again = 0;        ///< times that it came to the last one
 };
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local lines_of_turn turn;
+
+inline constexpr penstock::u32 max_runners = 1024;
+/// By the numbers of runners: a number in an array's descriptor costs a read less than storage of an OS thread.
+extern lines_of_turn turns[max_runners];
 
 /// What the blocks of a launch have in common.
 struct block_launch {
@@ -47,20 +52,34 @@ class block_runner {
   /// Called by a thread of the block that runs on this OS thread.
   static void wait(u32 kind, u32 lanes);
 
-  /// Called by a thread, of a block or not, before it reads or changes what is at an address; it holds nothing.
-  static void come_to(line_reader const& reader, penstock::u64 address) {
+  /// Another one for each runner there is; 0: there are too many, and its threads take no turns at lines.
+  u32 number() const { return number_; }
+
+  /// Called by a thread of the block of that runner (0: of none) before it reads or changes what is at an address; it holds
+  /// nothing.
+  static void come_to(u32 runner, line_reader const& reader, penstock::u64 address) {
+    if (runner == 0) return;
     const penstock::u64 line = value(reader.line_of(address));
-    lines_of_turn& own = turn;
-    if (own.last == line) return;
-    own.last = line;
-    if (own.left != lines_of_turn::no_end && --own.left == 0) end_turn(reader);
+    lines_of_turn& own = turns[runner];
+    if (own.last[0] != line || ++own.again >= waits_after) come_to_line(own, reader, line);
   }
+  /// Called by a thread that may wait for a word that another one of its block changes.
+  static void try_again(u32 runner) {
+    if (runner != 0) wait(of_nobody, 0);
+  }
+  /// A thread that has mapped files keeps its turn: what it holds others may wait for.
+  static void note_maps(int more);
 
   struct fibers;
 
  private:
-  static void end_turn(line_reader const& reader);
+  /// Reads of one line after which a thread is taken for one that waits there.
+  static constexpr u32 waits_after = 1 << 16;
 
+  static void come_to_line(lines_of_turn& own, line_reader const& reader, penstock::u64 line);
+  static void end_turn(lines_of_turn& own, line_reader const& reader);
+
+  u32 number_;
   std::unique_ptr<fibers> fibers_;
 };
 

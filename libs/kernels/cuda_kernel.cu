@@ -94,12 +94,12 @@ class cuda_kernel final : public user_kernel {
             static_cast<u32>(unit_threads)};
   }
 
-  bool start(std::span<void*> parameters, launch_shape const& shape) override {
+  bool start(std::span<void* const> parameters, std::span<array_descriptor const>, launch_shape const& shape) override {
     const gpu_scope here(on_.gpu());
     const dim3 grid(shape.grid.x, shape.grid.y, shape.grid.z), block(shape.block.x, shape.block.y, shape.block.z);
-    check(
-        cudaLaunchKernel(kernel_, grid, block, parameters.data(), shape.shared_bytes, static_cast<cudaStream_t>(shape.stream)),
-        "launch");
+    check(cudaLaunchKernel(kernel_, grid, block, const_cast<void**>(parameters.data()), shape.shared_bytes,
+                           static_cast<cudaStream_t>(shape.stream)),
+          "launch");
     return true;
   }
 

@@ -1,6 +1,7 @@
 #include "libs/kernels/fatal_signals.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -27,25 +28,38 @@ std::array<handled_signal, 3> handled_signals{{
     {SIGILL, "SIGILL: __trap(), or the end of a function that returns nothing", {}},
 }};
 
-// Written before a kernel runs, so the handler finds its storage made.
-thread_local char const* volatile name_of_running = nullptr;
+/// Of a thread that runs a kernel. The handler is everybody's, and storage of a thread that has run none might have to be made
+/// for it first, in the middle of an allocation.
+struct running_thread {
+  std::atomic<pid_t> thread{0};
+  std::atomic<char const*> name{nullptr};
+};
+constexpr std::size_t most_threads = 1024;  // of others nothing is said
+std::array<running_thread, most_threads> running_threads;
+
+running_thread* find_running(pid_t thread) {
+  for (running_thread& each : running_threads) {
+    if (each.thread.load(std::memory_order_relaxed) == thread) return &each;
+  }
+  return nullptr;
+}
 
 void print(char const* text) { [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text)); }
 
 void on_fatal_signal(int number, siginfo_t* info, void* context) {
   handled_signal* handled = handled_signals.data();
   while (handled->number != number) ++handled;
-  if (char const* const name = name_of_running; name != nullptr) {
-    name_of_running = nullptr;
+  struct sigaction const& before = handled->before;
+  if (before.sa_handler == SIG_IGN && info->si_code <= 0) return;  // of another process
+  running_thread* const running = find_running(::gettid());
+  if (char const* const name = running != nullptr ? running->name.exchange(nullptr) : nullptr; name != nullptr) {
     print("penstock: run the kernel ");
     print(name);
     print(": ");
     print(handled->meaning);
     print(": correct its source\n");
   }
-  struct sigaction const& before = handled->before;
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(number, info, context);
-  if (before.sa_handler == SIG_IGN && info->si_code <= 0) return;  // of another process
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(number);
   ::sigaction(number, &before, nullptr);  // the instruction runs again, and ends the process as it would have without us
   if (info->si_code <= 0) ::raise(number);
@@ -77,6 +91,34 @@ class handler_stack {
   std::unique_ptr<std::byte[]> memory_;
 };
 
+/// Until the thread ends. One of its own where there is none left, which the handler does not find.
+class place {
+ public:
+  place() {
+    for (running_thread& each : running_threads) {
+      pid_t nobody = 0;
+      if (each.thread.compare_exchange_strong(nobody, ::gettid())) {
+        at_ = &each;
+        return;
+      }
+    }
+  }
+  place(place const&) = delete;
+  place& operator=(place const&) = delete;
+  ~place() { at_->thread.store(0); }
+
+  running_thread& get() { return *at_; }
+
+ private:
+  running_thread own_;
+  running_thread* at_ = &own_;
+};
+
+running_thread& own_place() {
+  thread_local place here;
+  return here.get();
+}
+
 }  // namespace
 
 void install_fatal_signals() {
@@ -92,10 +134,11 @@ void install_fatal_signals() {
   });
 }
 
-running_kernel::running_kernel(char const* name) : outer_(name_of_running) {
+running_kernel::running_kernel(char const* name) {
   thread_local const handler_stack stack;
-  name_of_running = name;
+  place_ = &own_place().name;
+  outer_ = place_->exchange(name);
 }
-running_kernel::~running_kernel() { name_of_running = outer_; }
+running_kernel::~running_kernel() { place_->store(outer_); }
 
 }  // namespace penstock::kernels

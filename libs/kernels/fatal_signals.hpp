@@ -2,6 +2,8 @@
 // division of integers by zero, endless recursion) is a signal on the CPU, and a process that ends by one says nothing itself.
 #pragma once
 
+#include <atomic>
+
 namespace penstock::kernels {
 
 /// Handles SIGSEGV, SIGFPE and SIGILL, once in each process. Handlers that were there before are called afterwards.
@@ -18,7 +20,8 @@ class running_kernel {
   ~running_kernel();
 
  private:
-  char const* const outer_;  ///< of a launch below which this one runs, as in a handler of Python's
+  std::atomic<char const*>* place_;
+  char const* outer_;  ///< of a launch below which this one runs, as in a handler of Python's
 };
 
 }  // namespace penstock::kernels

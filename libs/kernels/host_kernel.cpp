@@ -26,7 +26,7 @@ namespace {
 
 template <class Piece>
 piece read_as(array_descriptor const& from, u64 address) {
-  block_runner::come_to(reader_of(from), address);
+  block_runner::come_to(from.runner, reader_of(from), address);
   piece read{};
   const Piece value = reader_of(from).read<Piece>(address);
   std::memcpy(&read, &value, sizeof value);
@@ -44,13 +44,23 @@ piece read_element(array_descriptor const* from, u64 address, u32 bytes) {
 }
 
 void store(array_descriptor const* to, u64 address, u32 bytes, piece value) {
-  block_runner::come_to(reader_of(*to), address);
+  block_runner::come_to(to->runner, reader_of(*to), address);
   store_element(*to, address, bytes, value);
 }
 
 u64 change(array_descriptor const* in, u64 address, u32 bytes, change_kind kind, u64 value, u64 expected) {
-  if (in->memory == nullptr) block_runner::come_to(reader_of(*in), address);
-  return change_element(*in, address, bytes, kind, value, expected);
+  if (in->memory == nullptr) block_runner::come_to(in->runner, reader_of(*in), address);
+  const u64 before = change_element(*in, address, bytes, kind, value, expected);
+  const bool is_taken = kind == change_kind::compare_exchange && std::memcmp(&before, &expected, std::min(bytes, 8u)) != 0;
+  if (is_taken || (kind == change_kind::add && value == 0)) block_runner::try_again(in->runner);
+  return before;
+}
+
+void call_folder_here(void const* folder, folder_request const* asked, folder_answer* given) {
+  *given = call_folder(lone_thread{}, folder, *asked);
+  if (given->error != 0) return;
+  if (asked->op == folder_op::map && given->value != 0) block_runner::note_maps(1);
+  if (asked->op == folder_op::unmap) block_runner::note_maps(-1);
 }
 
 /// A lane's share: its part of the span, rounded to 16 bytes.
@@ -73,8 +83,7 @@ constexpr host_calls calls{
     .read_span = read_span_of_lane,
     .prefetch = [](array_descriptor const* from, u64 address) { prefetch_line_of(*from, address); },
     .out_of_range = note_out_of_range,
-    .call_folder = [](void const* folder, folder_request const* asked,
-                      folder_answer* given) { *given = call_folder(lone_thread{}, folder, *asked); },
+    .call_folder = call_folder_here,
     .wait = block_runner::wait,
 };
 
@@ -109,6 +118,22 @@ class deadline {
   std::thread waiter_;
 };
 
+/// A launch's parameters as the threads of one runner get them.
+struct own_parameters {
+  own_parameters(std::span<void* const> given, std::span<array_descriptor const> lent, u32 runner)
+      : arrays(lent.begin(), lent.end()), all(given.begin(), given.end()) {
+    u64 next = 0;
+    for (void*& each : all) {
+      if (next == lent.size() || each != static_cast<void const*>(&lent[next])) continue;
+      arrays[next].runner = runner;
+      each = &arrays[next++];
+    }
+  }
+
+  std::vector<array_descriptor> arrays;
+  std::vector<void*> all;
+};
+
 class host_kernel final : public user_kernel {
  public:
   host_kernel(executor& on, std::string const& name, std::string const& library) : on_(on), name_(name) {
@@ -138,17 +163,17 @@ class host_kernel final : public user_kernel {
   u64 parameter_bytes(u64 index) const override { return index < entry_->sizes.count ? entry_->sizes.bytes[index] : 0; }
   std::unique_ptr<launch_end> end_on(void*) override { return nullptr; }
 
-  bool start(std::span<void*> parameters, launch_shape const& shape) override {
+  bool start(std::span<void* const> parameters, std::span<array_descriptor const> lent, launch_shape const& shape) override {
     check_shape(shape);
     u32 stop = 0;
     const deadline watch(stop, shape.timeout_ns);
     const auto in_time = [&] { return system_ref<u32>(stop).load(relaxed) == 0; };
     launch_thread* const beside = shape.check ? launch_thread::free_one() : nullptr;
     if (beside == nullptr) {
-      run_blocks(parameters, shape, stop);
+      run_blocks(parameters, lent, shape, stop);
       return in_time();
     }
-    beside->start([&] { run_blocks(parameters, shape, stop); });
+    beside->start([&] { run_blocks(parameters, lent, shape, stop); });
     while (!beside->wait_for(check_every)) {
       try {
         shape.check();
@@ -170,19 +195,23 @@ class host_kernel final : public user_kernel {
   static constexpr auto check_every = std::chrono::milliseconds(50);
 
   /// Until the launch is stopped.
-  void run_blocks(std::span<void*> parameters, launch_shape const& shape, u32& stop) {
+  void run_blocks(std::span<void* const> parameters, std::span<array_descriptor const> lent, launch_shape const& shape,
+                  u32& stop) {
     try {
-      run_all_blocks(parameters, shape, stop);
+      run_all_blocks(parameters, lent, shape, stop);
     } catch (was_stopped const&) {}  // there may be more blocks than could be passed over one by one
   }
 
-  void run_all_blocks(std::span<void*> parameters, launch_shape const& shape, u32& stop) {
+  void run_all_blocks(std::span<void* const> parameters, std::span<array_descriptor const> lent, launch_shape const& shape,
+                      u32& stop) {
     static std::atomic<u64> launches{0};
-    const block_launch launch{name_, *entry_, parameters.data(), on_.units(), ++launches};
+    const u64 number = ++launches;
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
       const running_kernel running(name_.c_str());
       thread_local block_runner runner;
+      own_parameters own(parameters, lent, runner.number());
+      const block_launch launch{name_, *entry_, own.all.data(), on_.units(), number};
       std::vector<u64> shared((shape.shared_bytes + 7) / 8 + 2);
       const u64 unaligned = reinterpret_cast<std::uintptr_t>(shared.data()) % 16;
       for (u64 block = first; block < last; ++block) {

@@ -24,7 +24,7 @@ class lending {
  private:
   void lend_from(std::size_t k) {
     if (k == arguments_.size()) {
-      in_time_ = kernel_.start(parameters_, shape_);
+      in_time_ = kernel_.start(parameters_, lent_, shape_);
       return;
     }
     kernel_argument& argument = arguments_[k];

@@ -62,10 +62,10 @@ class user_kernel {
   virtual void set_stopped(bool stopped) = 0;
   /// Bytes of a parameter; 0: unknown, or there is none.
   virtual u64 parameter_bytes(u64 index) const = 0;
-  /// `parameters`: an address for each. CUDA: returns when the kernel is on the stream; CPU: when it is done. Throws
-  /// penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never come. False: it
-  /// passed its deadline, and blocks are left.
-  virtual bool start(std::span<void*> parameters, launch_shape const& shape) = 0;
+  /// `parameters`: an address for each; `lent`: those of arrays. CUDA: returns when the kernel is on the stream; CPU: when it
+  /// is done. Throws penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never
+  /// come. False: it passed its deadline, and blocks are left.
+  virtual bool start(std::span<void* const> parameters, std::span<array_descriptor const> lent, launch_shape const& shape) = 0;
   /// Behind what is on the stream now; null on the CPU, and while the stream is captured.
   virtual std::unique_ptr<launch_end> end_on(void* stream) = 0;
 };

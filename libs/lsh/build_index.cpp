@@ -34,7 +34,7 @@ index_header shape_of(std::string const& folder, build_options const& options) {
                              std::to_string(max_projections_per_table));
   }
   if (options.width != 0 && !(options.width >= min_width && options.width <= max_width)) {
-    refuse_build(folder, "the width: give 0, or a number from 1.2e-38 to 1e+38");
+    refuse_build(folder, "the width: give 0, or a number from 1.2e-38 to 8.5e+37");
   }
   if (!(options.candidates > 0)) refuse_build(folder, "candidates: give a number above 0");
   index_header h;

@@ -27,7 +27,8 @@ inline constexpr u64 index_magic = 0x31306873'6c74736eull;  // "nstlsh01"
 inline constexpr u32 section_alignment = 4096;
 inline constexpr u32 max_tables = 256, max_projections_per_table = 64, max_bucket_bits = 28;
 inline constexpr u32 max_dimensions = 1u << 20;
-inline constexpr float min_width = std::numeric_limits<float>::min(), max_width = 1e38f;  // their inverses are normal numbers
+inline constexpr float min_width = std::numeric_limits<float>::min(),
+                       max_width = 0x1p126f;       // their inverses are normal numbers
 inline constexpr u64 max_records = 0xffffffffull;  // an id is 32 bits, and all ones stands for none
 inline constexpr char const* records_name = "records";
 inline constexpr char const* index_name = "lsh.index";

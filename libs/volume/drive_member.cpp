@@ -24,7 +24,7 @@ class drive_member final : public member {
         requests_(on_->memory(), memory_kind::local, most_in_flight),
         data_(on_->memory(), memory_kind::local, most_in_flight * command_bytes) {
     const std::lock_guard turn(drive_->opening);
-    const std::vector<u32>& all = drive_->controller.facts().namespaces;
+    const std::vector<u32> all = drive_->controller.namespaces();
     if (!std::ranges::binary_search(all, namespace_id)) {
       std::string ids;
       for (const u32 id : all) ids += (ids.empty() ? "" : ", ") + std::to_string(id);

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <utility>
 
 #include <unistd.h>
 
 namespace penstock::volumes {
 namespace {
 
-/// The drives that run, by address. One that ends stays in it until it is shut down, for it can be opened again only then.
+/// The drives that run, by address. One that begins or ends is in it, too, for it can be opened again only after that.
 struct running_drives {
   struct entry {
     std::weak_ptr<running_drive> drive;
@@ -36,6 +37,18 @@ void forget(std::string const& address) {
   running.ended.notify_all();
 }
 
+/// Shuts a drive down. What a forked process drops of its parent's stays as it is.
+struct ends_drive {
+  std::string address;
+  pid_t process;
+
+  void operator()(running_drive* drive) const {
+    if (process != getpid()) return;
+    delete drive;
+    forget(address);
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<running_drive> share_drive(std::string const& address,
@@ -51,11 +64,23 @@ std::shared_ptr<running_drive> share_drive(std::string const& address,
     if (auto drive = found->second.drive.lock()) return drive;
     running.ended.wait(lock);
   }
-  std::shared_ptr<running_drive> drive(new running_drive(open()), [address](running_drive* ends) {
-    delete ends;
+  // Others wait for this entry until the drive is up, or cannot come up.
+  running.all[address] = {{}, getpid()};
+  lock.unlock();
+  std::shared_ptr<running_drive> drive;
+  try {
+    auto made = std::make_unique<running_drive>(open());
+    ends_drive ending{address, getpid()};
+    drive = std::shared_ptr<running_drive>(made.release(), std::move(ending));
+  } catch (...) {
     forget(address);
-  });
-  running.all[address] = {drive, getpid()};
+    throw;
+  }
+  {
+    const std::lock_guard again(running.mutex);
+    running.all[address].drive = drive;
+  }
+  running.ended.notify_all();
   return drive;
 }
 

@@ -545,3 +545,16 @@ def test_copies_of_an_index_are_the_index(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     with lsh.Index(tmp_path / "b", executor="cpu") as index:
         assert index.query(records).ids[:, 0].tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_records_that_are_not_finite_leave_the_width_to_the_others(tmp_path: Path, share: float) -> None:
+    records = np.random.default_rng(5).standard_normal((20_000, 16)).astype(np.float32)
+    odd = records.copy()
+    odd[:: round(1 / share), 3] = np.nan
+    widths = {}
+    for name, each in {"plain": records, "odd": odd}.items():
+        (tmp_path / name).mkdir()
+        each.tofile(tmp_path / name / "records")
+        widths[name] = lsh.build(tmp_path / name, dimensions=16, candidates=1000, executor="cpu").width
+    assert 0.8 < widths["odd"] / widths["plain"] < 1.6

@@ -219,6 +219,11 @@ std::string pcie_controller::name() const { return state_->function.name(); }
 
 pcie_facts const& pcie_controller::facts() const { return state_->facts; }
 
+std::vector<u32> pcie_controller::namespaces() const {
+  const std::lock_guard mine(state_->turn);
+  return state_->facts.namespaces;
+}
+
 pcie_counts pcie_controller::counts() const {
   const std::lock_guard mine(state_->turn);
   return {state_->resets,

@@ -172,7 +172,10 @@ class array {
   PENSTOCK_KERNEL_FN value_type fetch_update(kernels::u64 i, F const& f) const {
     for (value_type old = read(i);;) {
       const value_type wanted = f(old);
-      if (same_bits(wanted, old)) return old;
+      if (same_bits(wanted, old)) {
+        kernels::try_again();
+        return old;
+      }
       const value_type seen = compare_exchange(i, old, wanted);
       if (same_bits(seen, old)) return old;
       old = seen;

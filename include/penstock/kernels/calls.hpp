@@ -67,6 +67,7 @@ __device__ inline void prefetch(array_descriptor const* from, u64 address) { pen
 __device__ inline void out_of_range(array_descriptor const* from, u64 index) { penstock_out_of_range(from, index); }
 __device__ inline index_range share_of(u64 count, u64 self, u64 threads) { return {self, count, threads}; }
 __device__ inline bool stopped() { return penstock_stopped() != 0; }
+__device__ inline void try_again() {}  // the other threads run meanwhile
 template <bool ByWarp>
 __device__ inline void call_folder(void const* folder, folder_request const& asked, folder_answer& given) {
   if constexpr (ByWarp) {
@@ -140,7 +141,10 @@ template <bool ByWarp>
 constexpr bool read_file_hit(void const* /*folder*/, file_words const& /*file*/, u64 /*offset*/, u64 /*count*/, void* /*to*/) {
   return false;
 }
-inline bool stopped() { return __atomic_load_n(the_thread->stop, __ATOMIC_RELAXED) != 0; }
+inline bool stopped() {
+  try_again();
+  return __atomic_load_n(the_thread->stop, __ATOMIC_RELAXED) != 0;
+}
 inline void* dynamic_shared() { return the_thread->dynamic_shared; }
 
 }  // namespace penstock::kernels

@@ -24,7 +24,7 @@ struct array_descriptor {
   launch_report* report;  ///< of this launch
   u64 shape[max_dimensions];
   u32 dimensions;
-  u32 reserved;
+  u32 runner;                 ///< CPU: the block_runner on whose OS thread it is read, in a launch; else 0
   alignas(8) u8 reader[120];  ///< a line_reader (array/line_reader.hpp)
 };
 static_assert(sizeof(array_descriptor) == 208, "kernels and the library share this layout");

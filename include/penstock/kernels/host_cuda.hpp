@@ -84,10 +84,11 @@ inline u32 lanes_of_warp() {
 
 inline u32 lanes_named(u32 lanes = 0xffffffffu) { return lanes; }
 
-/// Called where a thread may wait for a word that another one of its block holds, which lets others go on at a line.
+/// Called where a thread may wait for a word that another one of its block changes, which lets others go on at a line: by
+/// atomics that change nothing.
 inline void try_again() {
   static thread_local u32 tries = 0;
-  if (++tries % 64 == 0) the_calls->wait(of_nobody, 0);
+  if (++tries % 64 == 0 && the_calls != nullptr) the_calls->wait(of_nobody, 0);
 }
 
 /// Instantiated by the kernels that use it: that is how the library knows. So only templates may call it here.
@@ -222,7 +223,9 @@ inline T update(T* at, Next const& next) {
     const T wanted = next(value);
     word changed;
     std::memcpy(&changed, &wanted, sizeof changed);
+    const word seen = old;
     if (__atomic_compare_exchange_n(reinterpret_cast<word*>(at), &old, changed, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      if (changed == seen) try_again();
       return value;
     }
   }
@@ -264,7 +267,9 @@ using std::signbit;
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
 inline void __threadfence_system() { __threadfence(); }
-inline void __nanosleep(unsigned) { ::penstock::kernels::the_calls->wait(::penstock::kernels::of_nobody, 0); }
+inline void __nanosleep(unsigned) {
+  if (::penstock::kernels::the_calls != nullptr) ::penstock::kernels::the_calls->wait(::penstock::kernels::of_nobody, 0);
+}
 inline float __int_as_float(int x) { return ::penstock::kernels::bits_as<float>(x); }
 inline float __uint_as_float(unsigned x) { return ::penstock::kernels::bits_as<float>(x); }
 inline int __float_as_int(float x) { return ::penstock::kernels::bits_as<int>(x); }
@@ -312,6 +317,7 @@ PENSTOCK_ATOMIC(atomicAdd, old + v)
 PENSTOCK_ATOMIC(atomicSub, old - v)
 PENSTOCK_ATOMIC(atomicMin, v < old ? v : old)
 PENSTOCK_ATOMIC(atomicMax, old < v ? v : old)
+PENSTOCK_ATOMIC(atomicExch, v)
 PENSTOCK_ATOMIC(atomicAnd, old& v)
 PENSTOCK_ATOMIC(atomicOr, old | v)
 PENSTOCK_ATOMIC(atomicXor, old ^ v)
@@ -321,14 +327,7 @@ PENSTOCK_ATOMIC(atomicDec, old == 0 || old > v ? v : old - 1)
 template <class T>
 inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected,
                    typename penstock::kernels::same<T>::type desired) {
-  const T seen = penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
-  if (seen != expected) penstock::kernels::try_again();
-  return seen;
-}
-template <class T>
-inline T atomicExch(T* at, typename penstock::kernels::same<T>::type v) {
-  penstock::kernels::try_again();
-  return penstock::kernels::update(at, [=](T) { return static_cast<T>(v); });
+  return penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
 }
 // Of a block, or of the whole machine: no other than those above.
 #define PENSTOCK_SCOPES(name)             \

@@ -8,7 +8,7 @@
 
 namespace penstock::kernels {
 
-inline constexpr u32 entry_version = 2;  ///< of host_calls, host_thread and array_descriptor
+inline constexpr u32 entry_version = 3;  ///< of host_calls, host_thread and array_descriptor
 
 inline constexpr u32 max_parameters = 64;
 
@@ -20,6 +20,7 @@ struct parameter_sizes {
 /// `penstock_entry` of the library.
 struct host_entry {
   u32 version;      ///< entry_version of the headers that it was compiled with
+  bool spins;       ///< whether its threads may wait for memory that others change, in ways that the library does not see
   bool (*waits)();  ///< whether threads of a block wait for each other
   void (*bind)(host_calls const*);
   void (*enter)(host_thread const*);  ///< the thread that goes on from here

@@ -84,6 +84,8 @@ class pcie_controller final : public controller {
 
   /// REQUIRES: no reset meanwhile, and so no attach, which may reset the controller; no take_event.
   pcie_facts const& facts() const;
+  /// Active ones, ascending; whatever others do with the controller.
+  std::vector<u32> namespaces() const;
   pcie_counts counts() const;
 
   /// The health log. Throws penstock::error (world).

@@ -76,10 +76,14 @@ void penstock_run(void** penstock_parameters) {{
 bool penstock_waits() {{ return penstock::kernels::has_barriers; }}
 }}
 extern "C" __attribute__((visibility("default"))) penstock::kernels::host_entry const penstock_entry;
-penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_version,
+penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_version, {spins},
     penstock_waits, penstock_bind, penstock_enter, penstock_run,
     penstock::kernels::sizes_of(&{name})}};
 """
+
+
+_SPINS = re.compile(r"\bvolatile\b|\batomic(_ref)?\s*<|\b__(atomic|sync)_\w+")
+"""Words of sources whose threads may wait for each other's stores."""
 
 
 def compiler() -> list[str]:
@@ -111,7 +115,10 @@ def load_for_host(source: Source, signature: Signature, load: Callable[[str], _L
         penstock.Error: There is no compiler, or it cannot run.
     """
     with_compiler = compiler()
-    text = source.text_for("host") + _ENTRY.format(name=signature.name, checks=signature.checks())
+    spins = "true" if _SPINS.search(source.text) else "false"
+    text = source.text_for("host") + _ENTRY.format(
+        name=signature.name, checks=signature.checks(), spins=spins
+    )
     key = source.digest(
         "host", *with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY
     )
