@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from penstock.cli.main import penstock
 from penstock.columns import convert, open_table, sql
 
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 
