@@ -223,13 +223,49 @@ def test_the_command_does_not_overwrite_a_table_that_it_reads(tmp_path: Path) ->
     ],
 )
 def test_columns_of_joined_tables_that_cannot_be_used_are_named(statement: str, sentence: str) -> None:
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    one = pa.table({"i": [1, 2, 2]})
-    other = pa.table({"i": [2, 2, 3], "m": [[1], [2], [3]]})
-    with pytest.warns(UserWarning, match="left out"):
-        tables = {"t": open_table(one, executor="cpu"), "u": open_table(other, executor="cpu")}
+    tables, _ = joined_with_lists()
     with pytest.raises(KeyError, match=sentence):
         sql(statement, **tables)
+
+
+def joined_with_lists() -> tuple[dict[str, Any], Any]:
+    """Tables with keys twice, of which one has a column of lists, here and in DuckDB."""
+    import duckdb
+
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    whole = {"t": pa.table({"i": [1, 2, 2]}), "u": pa.table({"i": [2, 2, 3], "m": [[1], [2], [3]]})}
+    peer = duckdb.connect()
+    with pytest.warns(UserWarning, match="left out"):
+        tables = {name: open_table(table, executor="cpu") for name, table in whole.items()}
+    for name, table in whole.items():
+        peer.register(name, table)
+    return tables, peer
+
+
+@pytest.mark.parametrize("join", ["join", "left join", "right join", "full join"])
+@pytest.mark.parametrize(
+    "rest", ["order by m nulls last", "order by m desc nulls first", "group by t.i having m > 1 order by m"]
+)
+def test_a_result_may_be_called_as_a_column_that_cannot_be_used(join: str, rest: str) -> None:
+    tables, peer = joined_with_lists()
+    statement = f"select t.i as m from t {join} u on t.i = u.i {rest}"
+    assert sql(statement, **tables).rows() == peer.sql(statement).fetchall()
+
+
+@pytest.mark.parametrize("join", ["", "join u v on t.i = v.i", "full join u v on t.i = v.i"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select t.i as m, m from u t {}",
+        "select t.i as m from u t {} where m = 2",
+        "select t.i as m from u t {} order by m + 1",
+        "select t.i as m from u t {} group by t.i having count(m) > 0",
+    ],
+)
+def test_elsewhere_its_name_is_that_of_the_column(statement: str, join: str) -> None:
+    tables, _ = joined_with_lists()
+    with pytest.raises(KeyError, match="column 'm' cannot be used: it is list"):
+        sql(statement.format(join), **tables)
 
 
 def test_the_command_prints_the_columns_that_have_room(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from penstock.columns.statement_nodes import NULL_OF, Node, columns_in, expressions, kind_of
+from penstock.columns.statement_nodes import NULL_OF, Node, aggregates_in, columns_in, expressions, kind_of
 from penstock.columns.statement_tables import Source
 
 PLAIN = {"expressions", "from_", "joins", "where", "kind"}
@@ -73,6 +73,20 @@ def _columns(node: Node) -> list[Node]:
         of = columns_in(part) if name not in ("from_", "joins") else ()
         found += [c for c in of if name not in ("order", "having") or not is_result(c, called)]
     return found
+
+
+def columns_of_tables(node: Node) -> Iterator[Node]:
+    """What a SELECT names where DuckDB looks for a table's column first. In ORDER BY by itself, and in HAVING
+    outside aggregates, a name is that of a result if one has it.
+    """
+    called = {each.alias.lower() for each in node.expressions if kind_of(each) == "Alias"}
+    for name, part in parts_of(node):
+        inside = {id(column) for each in aggregates_in(part) for column in columns_in(each)}
+        for column in columns_in(part):
+            is_alone = name == "order" and kind_of(column.parent) == "Ordered"
+            may_be_result = is_alone or (name == "having" and id(column) not in inside)
+            if not (may_be_result and is_result(column, called)):
+                yield column
 
 
 def is_result(column: Node, called: set[str]) -> bool:

@@ -81,7 +81,7 @@ def _all_equal(node: Node, a: Node, b: Node) -> Node:
 def with_aliases(node: Node, sources: Sequence[Source]) -> None:
     """Puts what is selected in the places of its alias, beside it and in WHERE, where no table has such a
     column."""
-    taken = {name for source in sources for name in source.names}
+    taken = {name for source in sources for name in (*source.names, *source.refused)}
     named: dict[str, Node] = {}
     for each in node.expressions:
         _replace(each, named)

@@ -31,14 +31,18 @@ from penstock.columns.statement_nodes import (
     Node,
     NotCoveredError,
     check_parts,
-    columns_in,
     conjuncts,
     kind_of,
     refuse,
     sentence,
 )
 from penstock.columns.statement_pairs import Pairs, chain
-from penstock.columns.statement_rewriting import OUTER, other_way_round, with_merged_subquery
+from penstock.columns.statement_rewriting import (
+    OUTER,
+    columns_of_tables,
+    other_way_round,
+    with_merged_subquery,
+)
 from penstock.columns.statement_select import Ordering, Plan, Select
 from penstock.columns.statement_sets import SetPlan
 from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
@@ -300,7 +304,7 @@ class _Planner:
     def _of_pairs(
         self, node: Node, sources: list[Source], first: list[Source], second: Source
     ) -> Plan | SetPlan:
-        for column in columns_in(node):
+        for column in columns_of_tables(node):
             check_usable(column, sources)
         alias = f"pairs {len(self.tables)}"
         pairs = Pairs(node, sources, first, second, alias)
