@@ -128,19 +128,31 @@ def test_the_command_takes_files_of_the_statement(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(
     ("name", "given"),
-    [("executor", "cpu"), ("threads", 2), ("cache", "1MiB"), ("placement", None), ("direct", True)],
+    [
+        ("executor", "cpu"),
+        ("threads", 2),
+        ("placement", None),
+        ("direct", True),
+        ("columns", ["id"]),
+        ("progress", print),
+        ("memory", "1.5GiB"),
+        ("memory", np.int64(3)),
+    ],
 )
 def test_options_of_tables_are_no_tables(name: str, given: Any) -> None:
-    sentence = rf"^sql: {name}={given!r} would be a table called {name}: options go to open_table: open a t"
-    with pytest.raises(TypeError, match=sentence):
-        sql("select count(*) from 'trips.parquet'", **{name: given})
+    Path("cpu").mkdir()
+    sentence = f"^sql: {name}= would be a table, and the statement names none that is called so: options go"
+    for source in ("'trips.parquet'", f"(select id as {name} from 'trips.parquet')"):
+        with pytest.raises(TypeError, match=sentence):
+            sql(f"select count(*) from {source}", **{name: given})
 
 
 def test_a_table_may_be_called_as_an_option_is() -> None:
     trips = open_table("trips.parquet", executor="cpu")
-    named = {"executor": trips, "media": "late.2024.csv", "columns": {"a": np.arange(3)}}
+    named = {"executor": trips, "columns": {"a": np.arange(3)}}
     assert sql("select count(*) from executor, columns where id = a", **named).item() == 2
-    assert sql("select count(*) from media", **named).item() == 2
+    assert sql("select count(*) from (select max(a) from Media)", media="late.2024.csv").item() == 1
+    assert sql("select 1", executor=trips).item() == 1
 
 
 @pytest.mark.parametrize(

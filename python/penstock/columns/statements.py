@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import datetime
 import logging
-import os
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -52,7 +49,6 @@ from penstock.columns.statement_tables import Source, check_usable, used
 from penstock.columns.statement_windows import WindowPlan, Windows, has_windows, with_results_named
 from penstock.columns.table import Table, open_table
 from penstock.columns.table_options import TableOptions
-from penstock.volume.names import is_volume
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
@@ -115,7 +111,6 @@ def prepared(
     except ImportError:
         raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
     _check_text(statement)
-    _check_tables(tables)
     day = datetime.date.today()
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it would log is raised below
     try:
@@ -128,6 +123,7 @@ def prepared(
         for node in parsed[0].walk():
             if node.error_messages():  # the parser lets some by
                 refuse(node, "something is missing in it")
+        _check_tables(tables, parsed[0])
         shared = _Shared(opened)
         with ExitStack() as failed:
             failed.callback(close_all, shared.tables)
@@ -157,16 +153,15 @@ def _check_text(statement: Any) -> None:
         raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
 
 
-def _check_tables(tables: Mapping[str, Any]) -> None:
-    """Refuses an option of open_table, whose value is no table."""
+def _check_tables(tables: Mapping[str, Any], statement: Node) -> None:
+    """Refuses what is called as an option of open_table, and is no table of the statement."""
+    named = {node.name.lower() for node in statement.walk() if kind_of(node) == "Table"}
     for name, given in tables.items():
-        is_file = isinstance(given, str) and (
-            is_volume(given) or os.path.lexists(given) or Path(given).suffix
-        )
-        if name in TableOptions.__annotations__ and isinstance(given, (str, int, NoneType)) and not is_file:
+        if name in TableOptions.__annotations__ and name not in named and not isinstance(given, Table):
             raise TypeError(
-                f"sql: {name}={given!r} would be a table called {name}: options go to open_table: open "
-                f"a table with it, as in t=open_table('trips.parquet', {name}={given!r}), and give that"
+                f"sql: {name}= would be a table, and the statement names none that is called so: options go "
+                f"to open_table: open a table with it, as in t=open_table('trips.parquet', {name}=...), and "
+                "give that"
             )
 
 
