@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -365,6 +366,7 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path, executor: Any) -> No
         with (tmp_path / "a.npy").open("r+b") as file:
             file.seek(-8, 2)
             file.write(bytes(8))
+        os.utime(tmp_path / "a.npy", (1, 1))
         with pytest.raises(ValueError, match="has changed since it was opened"):
             asked.collect()
 
@@ -373,7 +375,32 @@ def test_a_file_that_has_changed_before_the_first_query_is_refused(tmp_path: Pat
     np.save(tmp_path / "a.npy", np.arange(5000))
     with open_table({"a": tmp_path / "a.npy"}, executor=executor) as table:
         np.save(tmp_path / "a.npy", np.arange(5000) / 2)  # the bytes are there, and are no integers
+        os.utime(tmp_path / "a.npy", (1, 1))
         with pytest.raises(ValueError, match=r"a\.npy has changed since it was opened"):
+            table.agg(col("a").max()).collect()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".arrow"])
+def test_a_file_whose_time_is_set_back_has_changed(suffix: str, tmp_path: Path, executor: Any) -> None:
+    path = tmp_path / f"a{suffix}"
+
+    def write(values: Any) -> None:
+        if suffix == ".npy":
+            np.save(path, values)
+        else:
+            table = pa.table({"a": values})
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+
+    write(np.arange(500))
+    with open_table({"a": path} if suffix == ".npy" else path, executor=executor) as table:
+        before = now = path.stat()
+        while now.st_ctime_ns == before.st_ctime_ns:  # until the system's clock has gone on
+            write(np.arange(1, 501))
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            now = path.stat()
+        assert (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+        with pytest.raises(ValueError, match=rf"a\{suffix} has changed since it was opened"):
             table.agg(col("a").max()).collect()
 
 

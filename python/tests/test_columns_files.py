@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import re
 import struct
 import subprocess
@@ -98,6 +99,28 @@ def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.
         np.save(tmp_path / "a.npy", np.arange(50))
         with pytest.raises(ValueError, match=r"a\.npy has changed"):
             arrays.agg(n=col("a").sum()).collect()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_file_that_changes_while_it_is_converted_is_refused(
+    suffix: str, tmp_path: Path, cache: Path
+) -> None:
+    from pyarrow import csv, parquet
+
+    path = tmp_path / f"t.{suffix}"
+    (parquet.write_table if suffix == "parquet" else csv.write_csv)(pa.table({"a": range(100)}), path)
+
+    def change(*_: Any) -> None:
+        os.utime(path, (1, 1))
+
+    with pytest.raises(ValueError, match=rf"^open {path}: {path} has changed while it was read: try again "):
+        open_table(path, progress=change)
+    os.utime(path, (2, 2))
+    with pytest.raises(ValueError, match=rf"^convert to .*: {path} has changed while it was read: try again"):
+        convert(path, tmp_path / "folder", progress=change)
+    assert not [*cache.iterdir()]
+    assert not (tmp_path / "folder").exists()
+    assert open_table(path, executor="cpu").rows == 100
 
 
 def test_a_folder_that_appears_during_a_conversion_stays(tmp_path: Path) -> None:

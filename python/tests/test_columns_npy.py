@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,25 @@ def test_a_table_with_nulls_of_times_removes_its_marks_when_it_is_closed(
     assert [*tmp_path.glob("penstock-table-*")]
     table.close()
     assert not [*tmp_path.glob("penstock-table-*")]
+
+
+def test_a_file_that_changes_while_it_is_looked_through_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = saved(tmp_path, t=np.zeros(1000, "datetime64[s]"))
+    mark = npy_columns._mark_nulls
+
+    def mark_and_change(layout: Any) -> None:
+        mark(layout)
+        np.save(files["t"], np.full(1000, "NaT", "datetime64[s]"))
+        os.utime(files["t"], (1, 1))
+
+    monkeypatch.setattr(npy_columns, "_mark_nulls", mark_and_change)
+    with (
+        open_table(files, executor="cpu") as table,
+        pytest.raises(ValueError, match=r"t\.npy has changed since it was opened: open the table again"),
+    ):
+        table.agg(n=col("t").count()).collect()
 
 
 def test_a_full_disk_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

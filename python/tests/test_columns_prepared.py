@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gc
 import multiprocessing
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ def test_what_is_no_table_is_opened_for_each_run(planned: list[str]) -> None:
 def test_a_changed_file_is_refused_as_before(tables: Any, tmp_path: Path, statement: str) -> None:
     sql(statement, **tables)
     for file in (tmp_path / "a").glob("*.values"):
-        file.write_bytes(file.read_bytes())
+        os.utime(file, (1, 1))
     with pytest.raises(ValueError, match="has changed since it was opened"):
         sql(statement, **tables)
 
@@ -116,7 +117,7 @@ def test_a_table_of_one_row_is_read_again(tables: Any, tmp_path: Path, change: s
         one.close()
     else:
         for file in (tmp_path / "one").glob("*.values"):
-            file.write_bytes(file.read_bytes())
+            os.utime(file, (1, 1))
     with pytest.raises(ValueError, match=change):
         sql(statement, a=tables["a"], one=one)
 

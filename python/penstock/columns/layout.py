@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.columns.file_states import FileState
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class TableLayout:
     """Of pieces that lie on a volume the files, by their paths."""
     folder: str = field(default_factory=_folder_now)
     """To which paths are relative: files are opened by the first query, wherever the process is then."""
+    states: dict[str, FileState | None] = field(default_factory=dict)
+    """Of files of pieces that were looked through, before they were."""
 
     @property
     def total(self) -> int:

@@ -14,6 +14,7 @@ from penstock.arrays.formats.npy_header import find, find_times
 from penstock.arrays.formats.place import Layout
 from penstock.arrays.layout import path_text
 from penstock.arrays.messages import naming
+from penstock.columns.file_states import FileState, state_of
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.temporary import TemporaryFolder, temporary_folder, write_array
 from penstock.columns.types import DATE, ColumnType, Kind, TimeUnit
@@ -37,10 +38,13 @@ def of_npy_files(source: Mapping[str, Any]) -> TableLayout:
         penstock.Error: One cannot be read, or the nulls of one not be written.
     """
     columns, rows = [], set()
+    states: dict[str, FileState | None] = {}
     for name, given in source.items():
         path = path_text(given)
         if is_volume(path):
             path = absolute(path)
+        else:
+            states.setdefault(path, state_of(path))
         with naming("open", os.fspath(given), path):
             place, column = _column(name, path)
         columns.append(column)
@@ -50,7 +54,7 @@ def of_npy_files(source: Mapping[str, Any]) -> TableLayout:
     paths = {piece.path for column in columns for piece in column.pieces}
     on_volumes = [path for path in paths if is_volume(path)]
     stored = open_each(on_volumes) if on_volumes else {}
-    layout = TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored)
+    layout = TableLayout("arrays", [rows.pop()] if rows else [0], columns, stored=stored, states=states)
     _mark_nulls(layout)
     return layout
 

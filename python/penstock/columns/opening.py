@@ -17,6 +17,7 @@ import numpy as np
 from penstock.arrays.layout import path_text
 from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
+from penstock.columns.file_states import FileState, state_of
 from penstock.columns.folders import is_folder, open_folder, open_stored
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line, pyarrow_for
@@ -105,11 +106,17 @@ def _of_files(paths: Sequence[Path], options: Mapping[str, Any], name: str) -> T
     _check_files(paths, name)
     path = paths[0]
     pyarrow_for(f"open {path}")
+    states = [state_of(each) for each in paths]
     if len(paths) == 1 and path.suffix.lower() in IN_PLACE and not arrow.is_stream(path):
         found = arrow.open_ipc(str(path))
         if found is not None:
+            found.states = {str(path): states[0]}
             return found
-    key = ":".join([str(RULES), *map(_state, paths)])
+    facts = (
+        ":".join(map(str, [each.resolve(), *(state or ())]))
+        for each, state in zip(paths, states, strict=True)
+    )
+    key = ":".join([str(RULES), *facts])
     kept = cache_root() / f"{path.stem[:64]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not is_folder(kept):
         if kept.exists() and not is_folder(kept):  # what another thread puts there is complete
@@ -117,16 +124,10 @@ def _of_files(paths: Sequence[Path], options: Mapping[str, Any], name: str) -> T
         remedy = f"make room, set XDG_CACHE_HOME to another folder, or convert {name} to one and open that"
         with contextlib.suppress(FileExistsError):  # of another thread or process: as good as this one
             made = {"memory": options["memory"], "progress": options["progress"]}
-            _convert_files(paths, kept, made, f"open {name}", remedy)
+            _convert_files(paths, states, kept, made, f"open {name}", remedy)
     layout = open_folder(kept)
     layout.name = name
     return layout
-
-
-def _state(path: Path) -> str:
-    """Another one when the file has changed."""
-    facts = path.stat()
-    return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
 
 
 def _check_files(paths: Sequence[Path], name: str) -> None:
@@ -187,7 +188,7 @@ def convert(
         if files is None:
             _convert_stream(source, target, options, operation, remedy)
         else:
-            _convert_files(files, target, options, operation, remedy)
+            _convert_files(files, [*map(state_of, files)], target, options, operation, remedy)
     except FileExistsError as problem:
         if problem.filename != str(target):
             raise
@@ -195,13 +196,20 @@ def convert(
 
 
 def _convert_files(
-    paths: Sequence[Path], target: Path, options: Mapping[str, Any], operation: str, remedy: str
-) -> None:
+    paths: Sequence[Path], states: Sequence[FileState | None], target: Path, options: Mapping[str, Any],
+    operation: str, remedy: str,
+) -> None:  # fmt: skip
+    """`states`: of the files, when they were looked at. Nothing is left where one is another now."""
     from penstock.columns import reading
 
     pyarrow_for(f"convert {paths[0]}")
     with written_folder(target, operation, remedy) as made:
         reading.convert_files(paths, made, options["memory"], options.get("threads", 0), options["progress"])
+        for path, state in zip(paths, states, strict=True):
+            if state_of(path) != state:
+                raise ValueError(
+                    f"{operation}: {path} has changed while it was read: try again when it is written"
+                )
 
 
 def _convert_stream(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from penstock.columns import compiling
 from penstock.columns.as_array import column_array
 from penstock.columns.compiling import QueryCompiler
 from penstock.columns.expressions import Expr
+from penstock.columns.file_states import state_of
 from penstock.columns.joining import How
 from penstock.columns.layout import ColumnPlace, TableLayout
 from penstock.columns.opening import layout_of
@@ -58,7 +58,10 @@ class Table:
         pieces = (piece.path for column in layout.columns for piece in column.pieces)
         members = (member for file in layout.stored.values() for member in file.members)
         self._paths = {path: Path(layout.folder, path) for path in (*pieces, *members) if not is_volume(path)}
-        self._stamps = self._stamped()
+        self._states = {
+            name: layout.states[name] if name in layout.states else state_of(path)
+            for name, path in self._paths.items()
+        }
         self._lock = threading.Lock()
 
     @property
@@ -133,25 +136,16 @@ class Table:
         native.compile_with(compiler, compiling.LEAST_SECONDS)
         return compiler
 
-    def _stamped(self) -> dict[str, tuple[int, int, int]]:
-        stamps = {}
-        for name, path in self._paths.items():
-            with contextlib.suppress(FileNotFoundError):
-                found = path.stat()
-                stamps[name] = found.st_ino, found.st_size, found.st_mtime_ns
-        return stamps
-
     def check_files(self) -> None:
         """Refuses files that have changed since they were opened: layout and zone maps are of what they had.
 
         Raises:
             ValueError: One has, with its name.
         """
-        now = self._stamped()
-        for path, stamp in self._stamps.items():
-            if path in now and now[path] != stamp:
+        for name, path in self._paths.items():
+            if state_of(path) not in (self._states[name], None):
                 raise ValueError(
-                    f"query {self.name}: {path} has changed since it was opened: open the table again"
+                    f"query {self.name}: {name} has changed since it was opened: open the table again"
                 )
 
     def column(self, name: str) -> tuple[int, ColumnType, bool]:
