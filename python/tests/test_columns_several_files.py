@@ -126,6 +126,17 @@ def test_what_is_no_list_of_parquet_files_is_refused(
             operation(source)
 
 
+@pytest.mark.parametrize("operation", [lambda s: open_table([s]), lambda s: convert(s, "made")])
+def test_a_folder_is_no_file(operation: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^open data: it is a folder: name its files, as in 'data/\*\.parquet'"
+    ):
+        operation("data")
+    convert("data/0.parquet", "folder")
+    with pytest.raises(ValueError, match=r"^open folder: it is a folder of columns: open it by itself"):
+        operation("folder")
+
+
 def test_options_of_read_parquet_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"READ_PARQUET takes the name of a file or a list of names here, and no"
@@ -156,3 +167,11 @@ def test_trips_of_several_months_are_queried_together() -> None:
     write("trips/02.parquet", **trips)
     ran = CliRunner().invoke(penstock, ["taxi", "trips/*.parquet", "--executor", "cpu"])
     assert "trips/*.parquet: 4 trips" in ran.output
+
+
+def test_trips_are_drawn_into_a_folder_whose_name_is_like_a_pattern() -> None:
+    for _ in range(2):
+        ran = CliRunner().invoke(penstock, ["taxi", "tr[1]", "--rows", "10", "--executor", "cpu"])
+        assert "tr[1]: 10 trips" in ran.output
+    ran = CliRunner().invoke(penstock, ["taxi", "trips/*"])
+    assert "open trips/*: there is no file with such a name" in str(ran.exception)

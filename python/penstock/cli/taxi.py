@@ -74,7 +74,8 @@ def taxi_command(
     penstock taxi 'yellow_tripdata_2024-*.parquet'
     """
     with progress_bar() as progress:
-        if not Path(source).exists() and not glob.has_magic(source):
+        is_pattern = any(each in source for each in "*?") or glob.glob(source)  # noqa: PTH207, of any root
+        if not Path(source).exists() and not is_pattern:
             if Path(source).suffix:
                 raise click.BadParameter(f"'{source}': there is no such file", param_hint="SOURCE")
             taxi.make(source, rows, columns=columns, pack=pack, seed=seed, progress=progress)

@@ -134,6 +134,11 @@ def _check_files(paths: Sequence[Path], name: str) -> None:
     if not paths:
         raise ValueError(f"open {name}: it is empty: name Parquet files")
     for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112, as above
+            if is_folder(path):
+                raise ValueError(f"open {path}: it is a folder of columns: open it by itself")
+            files = path / "*.parquet"
+            raise ValueError(f"open {path}: it is a folder: name its files, as in '{files}'")
         if not os.path.isfile(path):  # noqa: PTH113, as above
             raise ValueError(f"open {path}: there is no such file")
         suffix = path.suffix.lower()
