@@ -16,7 +16,8 @@ LEAST_BLOCK = 1 << 16
 NULLS = {"null_values": [""], "strings_can_be_null": True}
 """An empty field is a null, of texts too, and no word is: as DuckDB has it."""
 WIDE = "decimal128(38, 0)"
-"""The type that stands for integers beyond 64 bits until the whole file is known."""
+"""The type that stands for integers of which the reader has made floating-point numbers, until the whole file
+is known: they are beyond 64 bits, or have a plus."""
 
 
 @dataclass
@@ -141,6 +142,7 @@ def _widen(path: Path, form: CsvForm, before: dict[str, Any], wrong: str) -> Non
         form.types[wrong] = pa.binary()
         return
     open_types = [name for name, kind in before.items() if not _is_text(kind)]
+    long: set[str] = set()
     while True:
         try:
             found = dict.fromkeys(open_types, pa.null())
@@ -148,13 +150,17 @@ def _widen(path: Path, form: CsvForm, before: dict[str, Any], wrong: str) -> Non
                 path, form, dict.fromkeys(before, pa.binary()), False, include_columns=open_types
             ):
                 for each in _inferred(batch):
-                    wide = each.type == pa.float64() and _is_whole(batch.column(each.name))
+                    texts = batch.column(each.name)
+                    wide = each.type == pa.float64() and _is_whole(texts)
+                    if (wide or each.type == pa.int64()) and _has_long_integer(texts):
+                        long.add(each.name)
                     found[each.name] = joined(found[each.name], pa.decimal128(38) if wide else each.type)
             break
         except pa.ArrowInvalid as problem:
             if not _grown(form, problem):
                 raise
-    form.types.update({name: pa.string() if str(kind) == WIDE else kind for name, kind in found.items()})
+    whole = {name: pa.string() if name in long else pa.float64() for name in found}
+    form.types.update({name: whole[name] if str(kind) == WIDE else kind for name, kind in found.items()})
     if form.types[wrong] == before[wrong]:  # what fits each block does not fit all of them
         form.types[wrong] = pa.string()
 
@@ -174,20 +180,23 @@ def _inferred(batch: Any) -> Any:
 
 
 def _wide_integers(path: Path, form: CsvForm, schema: Any) -> dict[str, Any]:
-    """Columns that the reader has as floating-point numbers, where all values are integers: as texts. Others
-    have another value in the first block, and no more is looked at then.
+    """Columns that the reader has as floating-point numbers, where all values are integers, and one has
+    more digits than these: as texts. Others have another value in the first block, and no more is looked at
+    then.
     """
     import pyarrow as pa
 
     left = [each.name for each in schema if each.type == pa.float64() and each.name not in form.types]
     every = dict.fromkeys(schema.names, pa.binary())
+    long: set[str] = set()
     while True:
         try:
             for batch in _reader(path, form, every, False, include_columns=left) if left else ():
                 left = [name for name in left if _is_whole(batch.column(name))]
                 if not left:
                     break
-            return dict.fromkeys(left, pa.string())
+                long |= {name for name in left if _has_long_integer(batch.column(name))}
+            return {name: pa.string() for name in left if name in long}
         except pa.ArrowInvalid as problem:
             if not _grown(form, problem):
                 raise
@@ -197,7 +206,15 @@ def _is_whole(texts: Any) -> bool:
     """Whether all are integers, however long."""
     import pyarrow.compute as pc
 
-    return bool(pc.all(pc.match_substring_regex(texts, r"^[ \t]*-?[0-9]+[ \t]*$"), min_count=0).as_py())
+    return bool(pc.all(pc.match_substring_regex(texts, r"^[ \t]*[+-]?[0-9]+[ \t]*$"), min_count=0).as_py())
+
+
+def _has_long_integer(texts: Any) -> bool:
+    """Whether one is an integer of more digits than every floating-point number keeps."""
+    import pyarrow.compute as pc
+
+    long = r"^[ \t]*[+-]?0*[1-9][0-9]{15,}[ \t]*$"
+    return bool(pc.any(pc.match_substring_regex(texts, long)).as_py())
 
 
 def _is_text(kind: Any) -> bool:
