@@ -73,6 +73,14 @@ def test_a_file_that_is_added_or_changed_is_seen_by_the_next_statement() -> None
     assert sql(counted).item() == 302
 
 
+def test_a_pattern_leaves_out_hidden_files() -> None:
+    for path in ("data/.hidden.parquet", "data/.part/0.parquet"):
+        write(path, number=[1], word=["x"], day=[2])
+    for pattern in ("data/*.parquet", "**/*.parquet"):
+        assert open_table(pattern, executor="cpu").rows == 400
+    assert open_table("data/.*.parquet", executor="cpu").rows == 1
+
+
 def test_a_conversion_makes_one_folder_of_them() -> None:
     convert("data/*.parquet", "folder")
     assert open_table("folder", executor="cpu").rows == 400
