@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,14 +15,59 @@ from penstock.arrays.messages import Watched, shown_path
 from penstock.errors import Error
 from penstock.sizes import format_bytes
 
+LOCK = "penstock.lock"
+"""Beside a draft, locked as long as the process that writes it runs."""
+
+
+class Draft:
+    """A new folder in a hidden one beside its target, whose name it gets when it is kept; else it is removed.
+
+    The lock gets its name after it is locked, so a named one without a lock belongs to a process that has
+    ended. Threads and processes may each have drafts for one target: the first that is kept is the target.
+    """
+
+    def __init__(self, target: Path) -> None:
+        """Also removes what killed processes have left beside the target. OSErrors stay as they are."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(target.parent)
+        self._target = target
+        self._place = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        self._lock = -1
+        self.folder = self._place / "draft"
+        try:
+            new = self._place / "new"
+            self._lock = os.open(new, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            with suppress(OSError):  # not every file system has locks
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+            new.rename(self._place / LOCK)
+            self.folder.mkdir()
+        except BaseException:
+            self.close()
+            raise
+
+    def keep(self) -> bool:
+        """Give it the target's name. False: there is something already. Other OSErrors stay as they are."""
+        try:
+            self.folder.rename(self._target)
+        except OSError as problem:
+            if problem.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                return False
+            raise
+        return True
+
+    def close(self) -> None:
+        """Remove what was not kept."""
+        _remove(self._place)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
 
 @contextmanager
 def draft_folder(
     operation: str, to: str | os.PathLike[str], nbytes: int = 0, progress: Watched | None = None
 ) -> Iterator[Path]:
-    """A new folder beside `to`, which gets that name after the block; removed where the block fails.
-
-    The process locks its draft. Drafts for `to` without a lock are those of killed runs, and are removed.
+    """A new folder, which becomes `to` after the block; removed where the block fails (see Draft).
 
     Args:
         operation: What errors begin with, before `to`.
@@ -36,30 +81,22 @@ def draft_folder(
     """
     target = Path(to).resolve()
     name = shown_path(os.fspath(to))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         check_new(operation, to)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target)
-        free = shutil.disk_usage(target.parent).free
-        if nbytes > free:
-            raise Error(
-                f"{operation} {name}: it takes {format_bytes(nbytes)}, and {format_bytes(free)} are free: "
-                "make room, or choose another folder",
-                errno.ENOSPC,
-            )
-        draft.mkdir()
-        lock = -1
+        draft = Draft(target)
         try:
-            with suppress(OSError):  # a file system without locks: no process removes the draft of another
-                lock = _locked(draft)
-            yield draft
-            check_new(operation, to)  # another run may have made it meanwhile
-            draft.rename(target)
+            free = shutil.disk_usage(target.parent).free
+            if nbytes > free:
+                raise Error(
+                    f"{operation} {name}: it takes {format_bytes(nbytes)}, and {format_bytes(free)} are "
+                    "free: make room, or choose another folder",
+                    errno.ENOSPC,
+                )
+            yield draft.folder
+            if not draft.keep():
+                raise _not_new(operation, to)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
-            if lock >= 0:
-                os.close(lock)
+            draft.close()
     except OSError as problem:
         own = progress is not None and progress.raised is problem
         if own or isinstance(problem, Error) or not problem.errno or problem.strerror is None:
@@ -74,26 +111,32 @@ def check_new(operation: str, to: str | os.PathLike[str]) -> None:
     """ValueError for a folder that is not empty, and for a file."""
     target = Path(to)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise ValueError(
-            f"{operation} {shown_path(os.fspath(to))}: it exists and is not empty: name a new folder"
-        )
+        raise _not_new(operation, to)
 
 
-def _locked(folder: Path) -> int:
-    """A descriptor that holds a folder's lock; BlockingIOError where another process has it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+def _not_new(operation: str, to: str | os.PathLike[str]) -> ValueError:
+    return ValueError(
+        f"{operation} {shown_path(os.fspath(to))}: it exists and is not empty: name a new folder"
+    )
 
 
-def _remove_abandoned(target: Path) -> None:
-    name = re.compile(rf"\.{re.escape(target.name)}\.\d+\.draft")
-    for draft in [path for path in target.parent.iterdir() if name.fullmatch(path.name)]:
-        with suppress(OSError):
-            lock = _locked(draft)
-            shutil.rmtree(draft, ignore_errors=True)
-            os.close(lock)
+def _remove_leftovers(folder: Path) -> None:
+    """Removes drafts whose processes have ended."""
+    for lock in folder.glob(f".*-*/{LOCK}"):
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(lock.parent)
+        except OSError:
+            pass  # its process runs, or the file system has no locks
+        finally:
+            os.close(descriptor)
+
+
+def _remove(place: Path) -> None:
+    """The lock last: without it nobody would remove the rest, were this process killed meanwhile."""
+    shutil.rmtree(place / "draft", ignore_errors=True)
+    shutil.rmtree(place, ignore_errors=True)

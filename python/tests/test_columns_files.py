@@ -157,7 +157,7 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next(tmp_path: Path) ->
         assert process.stdin is not None
         process.stdout.readline()
         convert(pa.table({"n": [1]}), tmp_path / "second")
-        assert len([*tmp_path.glob(".first-*/table")]) == 1  # its process runs
+        assert len([*tmp_path.glob(".first-*/draft")]) == 1  # its process runs
         process.stdin.close()
         process.wait()
     assert len([*tmp_path.glob(".first-*")]) == 1

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import penstock
 import pytest
+from penstock.drafts import LOCK
 from penstock.gnn import data as gnn_data
 
 Array = npt.NDArray[Any]
@@ -244,9 +245,10 @@ def test_an_interrupt_removes_what_was_written(tmp_path: Path) -> None:
 
 def test_a_killed_conversion_is_removed_by_the_next(tmp_path: Path) -> None:
     source = write_papers(tmp_path / "mag")
-    abandoned = tmp_path / f".g.{os.getpid()}.draft"  # process numbers come again
-    abandoned.mkdir()
-    (abandoned / "neighbors.npy").write_bytes(bytes(100))
+    abandoned = tmp_path / ".g-00000000"
+    (abandoned / "draft").mkdir(parents=True)
+    (abandoned / LOCK).touch()
+    (abandoned / "draft" / "neighbors.npy").write_bytes(bytes(100))
     check(gnn_data.from_ogb(source, tmp_path / "g"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "mag"]
 

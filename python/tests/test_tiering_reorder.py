@@ -410,10 +410,10 @@ def test_a_killed_run_leaves_no_folder(tmp_path: Path, small: Path, number: sign
     assert run.stdout is not None
     assert run.stdout.readline() == b"moving edges\n"
     drafts = [path for path in tmp_path.iterdir() if path != small]
-    assert [path.name for path in drafts] == [f".out [1].{run.pid}.draft"]
+    assert [path.name.startswith(".out [1]-") for path in drafts] == [True]
     if number == signal.SIGKILL:
         reorder(small, np.arange(50), out)  # beside a run that is alive: its draft stays
-        assert drafts[0].exists()
+        assert (drafts[0] / "draft" / "neighbors.npy").exists()
         shutil.rmtree(out)
     run.send_signal(number)
     run.communicate(timeout=20)
