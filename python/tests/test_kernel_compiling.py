@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,10 @@ def test_a_kernel_runs_where_its_place_in_the_cache_is_taken(
             "sh -c 'echo kernel.s: No space left on device >&2; exit 1'",
             "kernel.s: No space left on device: free space in .*, or set TMPDIR",
         ),
+        (
+            "sh -c 'echo \"f:1: fatal error: error writing to k.s: No space left on device\" >&2; exit 1'",
+            "error writing to k.s: No space left on device: free space in .*, or set TMPDIR",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_compiler_is_no_mistake_of_the_source(
@@ -136,6 +141,24 @@ def test_what_is_wrong_with_a_compiler_is_no_mistake_of_the_source(
     number = np.zeros(1, np.int32)
     penstock.kernel(source, device="cpu")(number, threads=1)
     assert number[0] == 3
+
+
+def test_a_compiler_speaks_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    german = 'echo "f:1:1: $(test "$LC_ALL" = C && echo error || echo Fehler): x" >&2; exit 1'
+    monkeypatch.setenv("CXX", shlex.join(["sh", "-c", german]))
+    with pytest.raises(ValueError, match="compile the kernel f: f:1:1: error: x: correct its source"):
+        penstock.kernel("__global__ void f(int* n) {}", device="cpu")
+
+
+def test_a_word_of_disks_in_a_source_is_no_full_disk(tmp_path: Path) -> None:
+    source = '__global__ void f(int* n) {\n  static_assert(sizeof(n) == 3, "Permission denied");\n}\n'
+    (tmp_path / "mine.cu").write_text(source)  # of a file the compiler shows the lines, too
+    for given in (source, tmp_path / "mine.cu"):
+        with pytest.raises(
+            ValueError, match=r"static assertion failed: Permission denied: correct its source"
+        ):
+            penstock.kernel(given, device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -385,6 +385,14 @@ def test_nothing_is_no_array() -> None:
     [
         ("extern __shared__ int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
         ("extern __shared__ __align__(16) int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
+        ("__shared__ extern int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
+        (
+            "{ extern __shared__ int s[]; s[0] = 1; } extern __shared__ float s[]; s[0] = 1;",
+            r"write penstock::dynamic_shared<T>\(\)",
+        ),
+        ("/* extern __shared__ int s[]; */ unknown = 1;", "'unknown' was not declared"),
+        ("extern __shared__ int s[]; unknown = 1;", "'unknown' was not declared"),
+        ("__shared__ int s[4]; __shared__ float s[4];", "conflicting declaration"),
         ("__half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
         ("penstock::array<const __half> x;", "__half and __nv_bfloat16 are a GPU's: use float"),
@@ -392,7 +400,7 @@ def test_nothing_is_no_array() -> None:
         ('asm("mov.u32 %0, %laneid;" : "=r"(*n));', "PTX is a GPU's"),
         ("\n#include <cuda_fp16.h>\n", "the headers of CUDA are a GPU's: leave them out"),
         ("cudaTextureObject_t t;", "textures are a GPU's"),
-        ("// __half\n unknown = 1;", "'unknown' was not declared|‘unknown’ was not declared"),
+        ("// __half\n unknown = 1;", "'unknown' was not declared"),
     ],
 )
 def test_what_the_cpu_does_not_take_is_named(body: str, sentence: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import Error
 from penstock.kernels.locations import cached, include_dirs, keep, kept, sources_digest
+from penstock.kernels.plain_text import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,11 @@ _FLAGS = [
 # Of the compiler's log: a line of a source, or the linker's; and what is no matter of a source.
 _OF_SOURCE = r"^[^\s:][^:\n]*:\d+:(\d+:)? (fatal )?error: |undefined (reference|symbol)|relocation .* against"
 _OF_DISK = r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
+# Lines that may quote the source: its own, and diagnostics, but for those of the compiler's own files.
+_QUOTING = r"\s|[^\s:][^:]*:\d+:(?!.*fatal error: error (writing|closing))"
+
+_UNDEFINED = r"undefined (?:reference to|symbol:) [`'‘]?([^'’\n]+)"
+_DECLARED_TWICE = r"(?:conflicting declaration|redefinition of|redeclaration of) ['‘]([^'’\n]+)"
 
 # What the compiler names in its log, and what to do.
 _GPU_ALONE = [
@@ -151,7 +157,7 @@ def _machine() -> str:
 
 def _word_of_gpus(log: str, source: Source) -> str:
     """Empty: it is none. Of a template's argument the compiler names the line alone."""
-    if re.search(r"\bextern\s+(__align__\s*\([^)]*\)\s*)?__shared__", source.text):
+    if _is_of_dynamic_shared(log, source):
         return "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()"
     errors = "\n".join(line for line in log.splitlines() if "error:" in line)
     lines = source.text.split("\n")
@@ -160,26 +166,38 @@ def _word_of_gpus(log: str, source: Source) -> str:
     return next((sentence for pattern, sentence in _GPU_ALONE if re.search(pattern, errors)), "")
 
 
+def _is_of_dynamic_shared(log: str, source: Source) -> bool:
+    text = plain_text(source.text, source.names())
+    named = " ".join(re.findall(_UNDEFINED, log) + re.findall(_DECLARED_TWICE, log))
+    declared = r"\b(extern\b[^;{{}}]*\b__shared__|__shared__\b[^;{{}}]*\bextern)\b[^;{{}}]*\b{}\s*\["
+    return any(re.search(declared.format(word), text) for word in set(re.findall(r"\w+", named)))
+
+
+def _of_disk(log: str) -> str:
+    """The line of a disk that refuses; empty: there is none."""
+    lines = (line.strip() for line in log.splitlines() if not re.match(_QUOTING, line))
+    return next((line for line in lines if re.search(_OF_DISK, line)), "")
+
+
 def _compile(with_compiler: list[str], text: str, library: Path, source: Source) -> None:
     command = [*with_compiler, *_FLAGS, *(f"-I{where}" for where in include_dirs())]
     command += [f"-I{where}" for where in source.include_dirs]
     command += ["-x", "c++", "-", "-o", str(library)]
     try:
-        run = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+        in_english = {**os.environ, "LC_ALL": "C"}
+        run = subprocess.run(command, input=text.encode(), capture_output=True, check=False, env=in_english)
     except OSError as problem:
         raise Error(
             f"compile the kernel {source.name}: {command[0]}: {problem.strerror}: install a C++20 compiler, "
             "or set CXX"
         ) from problem
     log = run.stderr.decode(errors="replace")
-    if run.returncode != 0 and re.search(_OF_SOURCE, log, re.MULTILINE) and not re.search(_OF_DISK, log):
+    full = _of_disk(log)
+    if run.returncode != 0 and re.search(_OF_SOURCE, log, re.MULTILINE) and not full:
         raise ValueError(source.refusal(log, _word_of_gpus(log, source) or _missing_word(log)))
     if run.returncode != 0 or not library.is_file():
-        lines = [line.strip() for line in log.splitlines() if line.strip()]
-        why = next(
-            (line for line in lines if re.search(_OF_DISK, line)), (lines or ["it made no library"])[0]
-        )
-        remedy = f"free space in {library.parents[1]}, or set TMPDIR" if re.search(_OF_DISK, why) else ""
+        why = full or next(filter(None, map(str.strip, log.splitlines())), "it made no library")
+        remedy = f"free space in {library.parents[1]}, or set TMPDIR" if full else ""
         raise Error(
             f"compile the kernel {source.name}: {shlex.join(with_compiler)}: {why}: "
             f"{remedy or 'set CXX to a compiler of C++20'}"
@@ -188,7 +206,7 @@ def _compile(with_compiler: list[str], text: str, library: Path, source: Source)
 
 def _missing_word(log: str) -> str:
     """Empty: it is declared and defined."""
-    found = re.search(r"undefined (?:reference to|symbol:) [`'‘]?([^'’\n]+)", log)
+    found = re.search(_UNDEFINED, log)
     return (
         "" if found is None else f"{found.group(1)} is declared and defined nowhere: define it in the source"
     )
