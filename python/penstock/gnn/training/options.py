@@ -68,7 +68,8 @@ class Options:
         embeddings_placement: Of this table, as of `penstock.open`. None: "storage".
         embeddings_cache: Of this table, in bytes or as "4GiB". None: the placement's default.
         graph_placement: Of the graph, as of `penstock.sampling.Graph.open`.
-        device: "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1".
+        device: "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; or a torch.device, whose name
+            is kept.
         shuffle: Whether each epoch draws its seeds in another order.
         seed: Of weights, dropout, shares, shuffles and samples.
         prefetch: Batches that are sampled and gathered ahead.
@@ -131,7 +132,8 @@ class Options:
         _check_number("dropout", self.dropout, lambda share: 0 <= share < 1, "give a share from 0 below 1")
         _check_number("lr", self.lr, lambda rate: rate > 0, "give a number above 0")
         _check_number("weight_decay", self.weight_decay, lambda decay: decay >= 0, "give 0 or more")
-        if re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(self.device)) is None:
+        object.__setattr__(self, "device", str(self.device))
+        if re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device) is None:
             raise ValueError(f"device '{self.device}': give auto, cpu, cuda or cuda:N")
         if self.batch_norm and self.layers == 1:
             raise ValueError("batch_norm: a model of one layer has no hidden values: leave it out")
