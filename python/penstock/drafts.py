@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from penstock.arrays.messages import Watched, shown_path
+from penstock.arrays.messages import Watched, naming, shown_path
 from penstock.errors import Error
 from penstock.sizes import format_bytes
 
@@ -31,7 +31,7 @@ class Draft:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(target.parent)
         self._target = target
-        self._place = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        self._place = Path(tempfile.mkdtemp(prefix=f".{target.name[:32]}-", dir=target.parent))
         self._lock = -1
         self.folder = self._place / "draft"
         try:
@@ -108,9 +108,11 @@ def draft_folder(
 
 
 def check_new(operation: str, to: str | os.PathLike[str]) -> None:
-    """ValueError for a folder that is not empty, and for a file."""
+    """ValueError for a folder that is not empty, and for a file; OSError where nobody can say."""
     target = Path(to)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+    with naming(operation, os.fspath(to)):
+        new = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+    if not new:
         raise _not_new(operation, to)
 
 

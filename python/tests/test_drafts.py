@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import penstock
 import pytest
-from penstock.drafts import draft_folder
+from penstock.drafts import check_new, draft_folder
 
 TARGETS = 60
 PROGRAM = """
@@ -26,6 +27,11 @@ for number in range(int(sys.argv[2])):
     except ValueError as problem:
         assert "it exists and is not empty: name a new folder" in str(problem), problem
 """
+
+
+def draft_of(operation: str, to: Path) -> None:
+    with draft_folder(operation, to):
+        pytest.fail("it has begun")
 
 
 def names_in(folder: Path) -> list[str]:
@@ -89,3 +95,14 @@ def test_a_folder_that_appears_at_the_last_moment_stays(
         (draft / "mine").touch()
     assert names_in(tmp_path) == ["out"]
     assert names_in(tmp_path / "out") == ["theirs"]
+
+
+def test_a_target_that_is_no_name_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 300)
+    for check in (check_new, draft_of):
+        with pytest.raises(penstock.Error, match=r"^make .*/x+: its name is longer than a file system takes"):
+            check("make", path)
+    path = tmp_path / ("x" * 250)  # the hidden name is longer
+    with draft_folder("make", path) as draft:
+        (draft / "mine").touch()
+    assert names_in(tmp_path) == [path.name]

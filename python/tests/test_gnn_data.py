@@ -330,3 +330,10 @@ def test_columns_are_those_of_a_sort(
         assert len(list(Path(folder).iterdir())) == 2
     for node, sources in expected.items():
         assert neighbors[pointers[node] : pointers[node + 1]].tolist() == sorted(sources)
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(
+        penstock.Error, match=r"^read .*/x+: File name too long: check the file and its drive$"
+    ):
+        npy.read_npy(tmp_path / ("x" * 300))

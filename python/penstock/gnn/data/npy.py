@@ -62,9 +62,9 @@ def read_npy(path: Path, remedy: str = "write it anew") -> Npy:
         penstock.Error: It is missing or cannot be read.
         ValueError: It is damaged, or holds what is no array of numbers.
     """
-    if path.exists() and not path.is_file():  # a pipe would wait for a writer
-        raise ValueError(f"open {path}: it is no file: {remedy}")
     try:
+        if path.exists() and not path.is_file():  # a pipe would wait for a writer
+            raise ValueError(f"open {path}: it is no file: {remedy}")
         with path.open("rb") as file:
             facts = parse_header(file, path, 0, remedy)
             size = os.fstat(file.fileno()).st_size
