@@ -367,7 +367,7 @@ def test_bad_input_is_one_sentence() -> None:
         (lambda: NeighborLoader(graph, features, [1], [2], prefetch=0), ValueError, "prefetch 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], sms=-1), ValueError, "sms -1: it must be 0 or"),
         (lambda: table.loader(sms=16, sm_partition=1), TypeError, "sm_partition 1: give True or False"),
-        (lambda: table.loader(sms=16), ValueError, "sms: a CPU has no multiprocessors: leave it out"),
+        (lambda: table.loader(sms=16), ValueError, "sms 16: a CPU has no multiprocessors: leave it out"),
         (lambda: table.loader(sm_partition=True), ValueError, "sm_partition: a CPU has no multiprocessors"),
         (
             lambda: NeighborLoader(graph, features, [1], [2], shuffle="no"),  # type: ignore[arg-type]

@@ -163,14 +163,3 @@ def test_a_training_has_the_multiprocessors_that_its_loader_leaves(tmp_path: Pat
     common: dict[str, Any] = {"dataset": tmp_path / "papers", "fanout": (5, 5), "epochs": 2, "device": "cuda"}
     both = [train(Options(**common, sms=16, sm_partition=each)) for each in (False, True)]
     assert both[1].losses == pytest.approx(both[0].losses, rel=1e-2)
-
-
-@pytest.mark.parametrize("given", [{"sms": 16}, {"sm_partition": True}])
-def test_a_training_on_a_cpu_refuses_options_of_multiprocessors(
-    tmp_path: Path, given: dict[str, Any]
-) -> None:
-    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
-    data.generate(tmp_path / "papers", nodes=200, width=16, classes=4, memory="64MiB")
-    options = Options(dataset=tmp_path / "papers", device="cpu", **given)
-    with pytest.raises(ValueError, match=f"{next(iter(given))}: a CPU has no multiprocessors"):
-        train(options)

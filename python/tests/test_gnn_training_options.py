@@ -40,3 +40,28 @@ def test_places_that_are_taken_are_named(tmp_path: Path) -> None:
     for name in ("checkpoint", "embeddings"):
         with pytest.raises(ValueError, match=r"^(checkpoint|embeddings) '.*two\\nlines': there is "):
             check_places(options(**{name: taken}))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"placement": "bogus"},
+            "placement 'bogus': there is no such placement; choose one of auto, hbm, host",
+        ),
+        ({"placement": "bogus", "hot": 0.1}, "placement 'bogus': there is no such placement"),
+        ({"placement": "tiered", "below": "pinned"}, "below 'pinned': there is no such below; choose one of"),
+        ({"graph_placement": "tiered"}, "graph_placement 'tiered': there is no such graph_placement"),
+        ({"placement": "storage", "cache": "much"}, "cache 'much'"),
+        ({"sms": 4, "device": "cpu"}, "sms 4: a CPU has no multiprocessors: leave it out"),
+        (
+            {"sms": 4, "sm_partition": True, "device": "cpu"},
+            "sms 4: a CPU has no multiprocessors: leave it out",
+        ),
+        ({"sm_partition": True, "device": "cpu"}, "sm_partition: a CPU has no multiprocessors: leave it out"),
+        ({"sm_partition": True, "device": "cuda"}, "sm_partition: there are no sms: give how many"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_options_are_made(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        options(**given)

@@ -14,6 +14,8 @@ import torch
 
 from penstock.arrays.messages import shown
 from penstock.checks import checked_count
+from penstock.effects import refuse_without_effect
+from penstock.gnn.effects import MULTIPROCESSORS
 from penstock.gnn.loading.ahead import Ahead
 from penstock.gnn.loading.draft import Draft
 from penstock.gnn.loading.partition import Partition
@@ -47,10 +49,8 @@ class Loader(ABC):
         self._items, self._size = items, checked_count("batch_size", batch_size, 1)
         self._shuffle, self._seed, self._depth = options["shuffle"], options["seed"], options["prefetch"]
         self._drop_last = options["drop_last"]
-        for name in ("sms", "sm_partition"):
-            if options[name] and self.device.type != "cuda":
-                raise ValueError(f"loader: {name}: a CPU has no multiprocessors: leave it out")
-        self._partition = self._partitioned(options["sms"]) if options["sm_partition"] else None
+        refuse_without_effect(MULTIPROCESSORS, {**options, "device": self.device.type}, "loader")
+        self._partition = Partition.of(self.device, options["sms"]) if options["sm_partition"] else None
         self.sms: int = options["sms"] if self._partition is None else self._partition.sms
         """Multiprocessors that sampling and gathering take at most: of a partition those that it got."""
         half = self.sms // 2  # both run at the same time
@@ -66,11 +66,6 @@ class Loader(ABC):
         self._beginning = threading.RLock()  # lest an iteration begins in one epoch and goes on in another
         self._ahead: Living[Ahead] = Living()
         self._order: tuple[int, torch.Tensor] | None = None
-
-    def _partitioned(self, sms: int) -> Partition:
-        if sms == 0:
-            raise ValueError("loader: sm_partition without sms: give how many multiprocessors it has")
-        return Partition.of(self.device, sms)
 
     @property
     def training_stream(self) -> torch.cuda.Stream | None:

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from penstock.arrays.placement import EFFECTS
+from penstock.arrays.spec import PLACEMENTS, ArrayOptions
+from penstock.arrays.tiers import BELOW, TIERED
 from penstock.checks import check_choice, checked_count, checked_number
 from penstock.effects import refuse_without_effect
+from penstock.gnn.effects import MULTIPROCESSORS
+from penstock.options import checked
 from penstock.sizes import whole_number
 from penstock.tiering import METHODS
 
 RGCN = "rgcn"
 MODELS = ("sage", "gcn", "gat", RGCN)
-TIERED = "tiered"
 TABLE_PLACEMENTS = ("storage", "host", "hbm", "host-cached")
 NODES, LINKS = TASKS = ("nodes", "links")
 ALL = -1
@@ -138,9 +141,13 @@ class Options:
         if self.batch_norm and self.layers == 1:
             raise ValueError("batch_norm: a model of one layer has no hidden values: leave it out")
         self._check_heads()
-        self._check_tiers()
         of_features = {name: getattr(self, name) for name in ("placement", "below", "cache")}
+        checked(ArrayOptions, of_features)
+        self._check_tiers()
         refuse_without_effect(EFFECTS, of_features)
+        check_choice(self.graph_placement, PLACEMENTS, "graph_placement")
+        of_loader = {name: getattr(self, name) for name in ("sms", "sm_partition", "device")}
+        refuse_without_effect(MULTIPROCESSORS, of_loader)
         self._check_embeddings()
         if self.checkpoint is None and (self.resume or self.checkpoint_every):
             what = "resume" if self.resume else f"checkpoint_every {self.checkpoint_every}"
@@ -150,6 +157,8 @@ class Options:
         if self.score is not None:
             check_choice(self.score, METHODS, "score")
         if self.placement == TIERED:
+            if self.below is not None:
+                check_choice(self.below, BELOW, "below")
             return
         for name in ("hot", "score", "below"):
             if getattr(self, name) is not None:

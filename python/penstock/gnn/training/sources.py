@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.arrays import Array, open_array
+from penstock.arrays.tiers import TIERED
 from penstock.gnn import LinkLoader, NeighborLoader
-from penstock.gnn.training.options import NODES, RGCN, TIERED, Options
+from penstock.gnn.training.options import NODES, RGCN, Options
 from penstock.gnn.training.ranks import Ranks
 from penstock.gnn.training.splits import TRAIN, Ids, Splits
 from penstock.sampling import Graph
