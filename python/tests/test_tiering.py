@@ -193,6 +193,11 @@ def test_bad_input_is_one_sentence(lists: Lists, tmp_path: Path) -> None:
         (lambda: score(graph, "weighted_reverse_pagerank", train_ids=[NODES]), ValueError, "it is no node"),
         (lambda: score(graph, "reverse_pagerank", damping=1), ValueError, "damping 1"),
         (lambda: score(graph, "frequency", train_ids=[1]), ValueError, "needs a fanout"),
+        (
+            lambda: score(graph, "degree", fanout=[3]),
+            ValueError,
+            r"fanout \[3\]: method degree samples nothing",
+        ),
         (lambda: score("graph"), TypeError, "penstock.sampling.Graph"),  # type: ignore[arg-type]
         (lambda: tiered(path, ten[:9], 0.1), ValueError, "9 scores: the table has 10 rows"),
         (lambda: tiered(path, ten, 1.5), ValueError, "a share of the rows"),

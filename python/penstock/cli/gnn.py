@@ -249,21 +249,25 @@ def reorder_command(
     \b
     penstock gnn reorder papers papers-by-score
     """
-    if fanout is not None and method != "frequency":
-        raise click.UsageError(f"--fanout: score {method} samples nothing: leave it out, or choose frequency")
     import numpy as np
 
     from penstock.drafts import check_new
+    from penstock.effects import refuse_without_effect
     from penstock.gnn import data
     from penstock.gnn.training.options import DEFAULT_FANOUT
     from penstock.sampling import Graph
     from penstock.tiering import reorder, score
+    from penstock.tiering.scores import SAMPLED
 
-    check_new("reorder to", to)  # scores of a large graph take minutes
+    # Here, too: a large graph takes minutes to read.
+    refuse_without_effect(SAMPLED, {"method": method, "fanout": fanout}, "score")
+    check_new("reorder to", to)
+    if method == "frequency" and fanout is None:
+        fanout = DEFAULT_FANOUT
     opened = data.open(dataset)
     with progress_bar() as progress, Graph.open(opened, device=device) as graph:
         train = np.load(opened.train)
-        scores = score(graph, method, train_ids=train, fanout=fanout or DEFAULT_FANOUT, progress=progress)
+        scores = score(graph, method, train_ids=train, fanout=fanout, progress=progress)
         made = reorder(dataset, scores, to, memory=memory, progress=progress)
     click.echo(f"{made.folder}: {made.nodes:,} nodes by {method}, {made.edges:,} edges")
 

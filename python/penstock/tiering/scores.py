@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.arrays.messages import shown
+from penstock.effects import Effect, refuse_without_effect
 from penstock.sampling import Graph, NeighborSampler
 from penstock.sampling.host import on_host
 from penstock.sizes import whole_number
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 METHODS = ("degree", "reverse_pagerank", "weighted_reverse_pagerank", "frequency")
+SAMPLED = (
+    Effect(
+        "fanout",
+        lambda given: given["method"] == "frequency",
+        "method {method} samples nothing: leave it out, or choose frequency",
+    ),
+)
 _WEIGHTED_ITERATIONS = 5
 _MAX_ITERATIONS = 200
 
@@ -47,7 +55,8 @@ def score(
         train_ids: Integers, shape (training nodes,): where samples begin; for the last two methods.
         damping: Of PageRank, from 0 up to 1.
         tolerance: Of "reverse_pagerank": it ends when all scores together change by less.
-        fanout, epochs, batch_size, seed: Of the samples of "frequency".
+        fanout: Of the samples of "frequency"; the other methods take none.
+        epochs, batch_size, seed: Of these samples, too.
         progress: Called with what is done, how many iterations or batches are done, and of how many.
 
     Returns:
@@ -65,6 +74,7 @@ def score(
         raise ValueError("score: a graph of two types of nodes: score the graph of one")
     if method not in METHODS:
         raise ValueError(f"score: method {shown(method)}: choose {', '.join(METHODS)}")
+    refuse_without_effect(SAMPLED, {"method": method, "fanout": fanout}, "score")
     if not 0 <= damping < 1:
         raise ValueError(f"score: damping {damping}: give a number from 0 up to 1")
     if graph.nodes == 0:

@@ -110,9 +110,9 @@ class DatasetSource:
         if options.placement != TIERED:
             return open_array(path, placement=options.placement, device=device, cache=options.cache)
         method = options.score or "weighted_reverse_pagerank"
-        scores = score(
-            self._graph, method, train_ids=self._splits[TRAIN], fanout=options.fanout, seed=options.seed
-        )
+        fanout = options.fanout if method == "frequency" else None
+        ids = self._splits[TRAIN]
+        scores = score(self._graph, method, train_ids=ids, fanout=fanout, seed=options.seed)
         hot = DEFAULT_HOT if options.hot is None else options.hot
         below = options.below or "host"
         with self._ranks.peers() if options.peers else nullcontext() as peers:
