@@ -103,7 +103,6 @@ def test_a_full_disk_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: py
 
 def test_sql_and_joins_take_times_of_files(tmp_path: Path) -> None:
     pytest.importorskip("sqlglot", reason="sqlglot is not installed")
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     days = np.array(["2024-02-29", "NaT", "2023-12-31"], "datetime64[D]")
     times = np.array(["2024-02-29T12:00", "2023-12-31T00:00", "2024-02-29T00:00"], "datetime64[ns]")
     with (
@@ -112,6 +111,16 @@ def test_sql_and_joins_take_times_of_files(tmp_path: Path) -> None:
     ):
         statement = "select n, m from a join b on day = time::date order by m"
         assert sql(statement, a=a, b=b).rows() == [(0, 0), (2, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("time", ["2024-02-29T12:00:00", "18000-01-01T00:00:00"])
+def test_a_key_of_times_that_stands_twice_is_named(time: str, tmp_path: Path) -> None:
+    times = np.array([time, time], "datetime64[s]")
+    with open_table(saved(tmp_path, t=times), executor="cpu") as table:
+        with pytest.raises(ValueError, match=f"{time} stands more than once in 't'"):
+            table.join(table, on="t").agg(n=count()).collect()
+        pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+        assert sql("select count(*) from t a join t b on a.t = b.t", t=table).item() == 4
 
 
 @pytest.mark.parametrize(

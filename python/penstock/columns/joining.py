@@ -189,7 +189,8 @@ class Join:
             raise self._repeated("a key")
         bits = np.array([keys.again], np.uint64)
         bits = numbers_of_sorted(bits) if kind.is_number else bits
-        raise self._repeated(repr(ResultColumn("", kind, bits, np.ones(1, bool)).to_arrow().to_pylist()[0]))
+        (value,) = ResultColumn("", kind, bits, np.ones(1, bool)).values()
+        raise self._repeated(str(value))
 
     def _by_words(self, native: ColumnTable, column: ResultColumn, others: tuple[str, ...]) -> ColumnKeys:
         """By the codes of the rows' own dictionary; words that it does not have go to a place behind."""
