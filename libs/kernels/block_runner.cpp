@@ -119,7 +119,7 @@ u64 threads_of(extent const& e) { return u64{e.x} * e.y * e.z; }
 /// Fiber k is thread k where threads wait for each other. Elsewhere a fiber whose thread has ended takes the next one that has
 /// not begun: there are as many as threads whose turn has ended, and one where no turn ends.
 struct block_runner::fibers {
-  explicit fibers(u32 runner) : turn(turns[runner]), has_turns(runner != 0) {}
+  explicit fibers(u32 runner) : turn(turns_of_runners[runner]), has_turns(runner != 0) {}
 
   lines_of_turn& turn;
   bool has_turns;
@@ -164,7 +164,7 @@ thread_local block_runner::fibers* running = nullptr;
 
 }  // namespace
 
-lines_of_turn turns[max_runners];
+lines_of_turn turns_of_runners[max_runners];
 
 namespace {
 
@@ -172,13 +172,13 @@ struct runner_numbers {
   std::mutex mutex;
   std::bitset<max_runners> taken{1};  // 0 is of none
 };
-runner_numbers& numbers() {
+runner_numbers& all_numbers() {
   static runner_numbers* const all = new runner_numbers;  // OS threads end when they will
   return *all;
 }
 
 u32 take_number() {
-  runner_numbers& all = numbers();
+  runner_numbers& all = all_numbers();
   const std::lock_guard lock(all.mutex);
   for (u32 k = 1; k < max_runners; ++k) {
     if (all.taken[k]) continue;
@@ -192,7 +192,7 @@ u32 take_number() {
 
 block_runner::block_runner() : number_(take_number()) {}
 block_runner::~block_runner() {
-  runner_numbers& all = numbers();
+  runner_numbers& all = all_numbers();
   const std::lock_guard lock(all.mutex);
   if (number_ != 0) all.taken[number_] = false;
 }

@@ -28,7 +28,7 @@ struct alignas(64) lines_of_turn {
 
 inline constexpr penstock::u32 max_runners = 1024;
 /// By the numbers of runners: a number in an array's descriptor costs a read less than storage of an OS thread.
-extern lines_of_turn turns[max_runners];
+extern lines_of_turn turns_of_runners[max_runners];
 
 /// What the blocks of a launch have in common.
 struct block_launch {
@@ -60,7 +60,7 @@ class block_runner {
   static void come_to(u32 runner, line_reader const& reader, penstock::u64 address) {
     if (runner == 0) return;
     const penstock::u64 line = value(reader.line_of(address));
-    lines_of_turn& own = turns[runner];
+    lines_of_turn& own = turns_of_runners[runner];
     if (own.last[0] != line || ++own.again >= waits_after) come_to_line(own, reader, line);
   }
   /// Called by a thread that may wait for a word that another one of its block changes.

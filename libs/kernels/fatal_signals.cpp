@@ -51,8 +51,8 @@ void on_fatal_signal(int number, siginfo_t* info, void* context) {
   while (handled->number != number) ++handled;
   struct sigaction const& before = handled->before;
   if (before.sa_handler == SIG_IGN && info->si_code <= 0) return;  // of another process
-  running_thread* const running = find_running(::gettid());
-  if (char const* const name = running != nullptr ? running->name.exchange(nullptr) : nullptr; name != nullptr) {
+  running_thread* const runs = find_running(::gettid());
+  if (char const* const name = runs != nullptr ? runs->name.exchange(nullptr) : nullptr; name != nullptr) {
     print("penstock: run the kernel ");
     print(name);
     print(": ");
@@ -92,9 +92,9 @@ class handler_stack {
 };
 
 /// Until the thread ends. One of its own where there is none left, which the handler does not find.
-class place {
+class running_place {
  public:
-  place() {
+  running_place() {
     for (running_thread& each : running_threads) {
       pid_t nobody = 0;
       if (each.thread.compare_exchange_strong(nobody, ::gettid())) {
@@ -103,9 +103,9 @@ class place {
       }
     }
   }
-  place(place const&) = delete;
-  place& operator=(place const&) = delete;
-  ~place() { at_->thread.store(0); }
+  running_place(running_place const&) = delete;
+  running_place& operator=(running_place const&) = delete;
+  ~running_place() { at_->thread.store(0); }
 
   running_thread& get() { return *at_; }
 
@@ -115,7 +115,7 @@ class place {
 };
 
 running_thread& own_place() {
-  thread_local place here;
+  thread_local running_place here;
   return here.get();
 }
 

@@ -208,7 +208,7 @@ class host_kernel final : public user_kernel {
     const u64 number = ++launches;
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
-      const running_kernel running(name_.c_str());
+      const running_kernel named(name_.c_str());
       thread_local block_runner runner;
       own_parameters own(parameters, lent, runner.number());
       const block_launch launch{name_, *entry_, own.all.data(), on_.units(), number};

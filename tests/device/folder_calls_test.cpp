@@ -553,6 +553,13 @@ TEST_F(lone_folder, a_file_that_is_written_once_gets_no_shorter) {
   EXPECT_EQ(7001u, std::filesystem::file_size(scratch / "file"));
   EXPECT_EQ(0u, root.view().close(g, opened.file));
   EXPECT_EQ(std::string(10, 'x') + "abc" + std::string(4987, 'x') + std::string(2001, '\0'), read(root.view(), "file"));
+  // Also where others have made it longer by less than the line that was stored into.
+  opened = open(root.view(), "short", once);
+  EXPECT_EQ(3u, root.view().pwrite(g, opened.file, "abc", 3, 0).value);
+  EXPECT_EQ(0u, root.view().sync(g, opened.file));
+  std::ofstream(scratch / "short", std::ios::binary | std::ios::app) << "def";
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ("abcdef", read(root.view(), "short"));
 }
 
 }  // namespace
