@@ -253,8 +253,9 @@ def test_other_rows_are_refused_in_all(table: tuple[str, NDArray[np.float32]], t
 
 @pytest.mark.parametrize("placement", ["hbm", "storage", "memory"])
 def test_other_tables_are_refused_in_all(tmp_path: Path, placement: str) -> None:
+    tables = [np.full((ROWS, WIDTH), rank, np.float32) for rank in range(2)]
     for rank in range(2):
-        np.save(tmp_path / f"table{rank}.npy", np.full((ROWS, WIDTH), rank, np.float32))
+        np.save(tmp_path / f"table{rank}.npy", tables[rank])
 
     def run(rank: int) -> None:
         path = tmp_path / f"table{rank}.npy"
@@ -264,7 +265,7 @@ def test_other_tables_are_refused_in_all(tmp_path: Path, placement: str) -> None
             elif placement == "storage":
                 tiered(path, falling(), 0.1, below="storage", device="cpu", peers=peers)
             else:
-                array = penstock.from_tensor(np.load(path), "host", device="cpu", writable=False)
+                array = penstock.from_tensor(tables[rank], "host", device="cpu", writable=False)
                 array.keep_rows(np.arange(10), peers=peers)
 
     for result in in_threads(2, run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import IO, Any
 
@@ -13,6 +14,10 @@ from penstock.arrays.messages import line_of, shown, shown_path
 
 _VERSIONS = ((1, 0), (2, 0), (3, 0))
 _MAX_HEADER = 10_000  # NumPy reads no longer one, for it is parsed as Python
+_ONE_AT_ONCE = threading.Lock()
+"""Filters of warnings are all threads', and the parser of Python before 3.11.8 and 3.12.2 counts its depth
+for all of them (CPython's gh-106905), so that two at once fail."""
+_TRIES = 5  # beside threads of others, which read without the lock
 
 
 def find(path: str, name: str | None = None) -> Layout:
@@ -66,10 +71,18 @@ def _read(file: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any], 
         )
     file.seek(-len(size), 1)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    begin = file.tell()
     try:
-        with warnings.catch_warnings():
+        with _ONE_AT_ONCE, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of headers by Python 2, and of what the parser finds odd
-            shape, fortran, kind = read(file)
+            for left in reversed(range(_TRIES)):
+                try:
+                    shape, fortran, kind = read(file)
+                    break
+                except SystemError:
+                    if left == 0:
+                        raise
+                    file.seek(begin)
             return shape, kind, fortran
     except Exception as problem:  # a header is Python text: anything may be wrong with it
         raise ValueError(
