@@ -380,6 +380,7 @@ void block_runner::wait(u32 kind, u32 lanes) {
   if (running == nullptr) return;
   fibers& own = *running;
   fiber& self = *own.current;
+  if (kind == of_nobody && own.launch->kernel.spins) return;  // others may wait for what it holds, and not say so
   switch (kind) {
     case of_block: self.state = fiber_state::at_block_barrier; break;
     case of_warp: self.state = fiber_state::at_warp_barrier; break;

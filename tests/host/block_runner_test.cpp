@@ -26,10 +26,10 @@ constexpr host_calls only_waits{.read = nullptr,
                                 .call_folder = nullptr,
                                 .wait = block_runner::wait};
 
-template <void (*Kernel)(void**), bool Waits = true>
+template <void (*Kernel)(void**), bool Waits = true, bool Spins = false>
 host_entry entry_of() {
   return {entry_version,
-          false,
+          Spins,
           [] { return Waits; },
           [](host_calls const* calls) { the_calls = calls; },
           [](host_thread const* place) { the_thread = place; },
@@ -216,6 +216,18 @@ __global__ void wait_in_a_line(void** parameters) {
   while (*static_cast<u32 volatile*>(words) == 0) block_runner::come_to(mine.runner.number(), mine.reader, 0);
   words[1] += 1;
 }
+// Those that wait do not say so.
+__global__ void take_tickets(void** parameters) {
+  auto& mine = *static_cast<readers*>(parameters[0]);
+  auto* const words = static_cast<u32*>(parameters[1]);
+  const u32 ticket = atomicAdd(&words[0], 1u);
+  while (*static_cast<u32 volatile*>(&words[1]) != ticket) {}
+  for (u64 step = 1; step <= readers::lines; ++step) mine.come_to(threadIdx.x, step);
+  for (u32 k = 0; k < (1 << 17); ++k) block_runner::come_to(mine.runner.number(), mine.reader, 0);
+  for (u32 k = 0; k < 1000; ++k) atomicMax(&words[0], 0u);
+  block_runner::try_again(mine.runner.number());
+  words[1] += 1;
+}
 __global__ void wait_for_the_last(void** parameters) {
   auto* const words = static_cast<u32*>(parameters[0]);
   if (threadIdx.x == blockDim.x - 1) atomicAdd(&words[0], 1u);
@@ -223,7 +235,7 @@ __global__ void wait_for_the_last(void** parameters) {
   words[1] += 1;
 }
 
-TEST(block_runner, who_waits_for_a_word_lets_the_others_go_on) {
+TEST(block_runner, a_thread_that_waits_for_a_word_lets_the_others_go_on) {
   the_calls = &only_waits;
   readers all(16, 100, 0);
   u32 words[] = {0, 0};
@@ -235,8 +247,11 @@ TEST(block_runner, who_waits_for_a_word_lets_the_others_go_on) {
   runner.run({"wait_in_a_line", entry_of<wait_in_a_line, false>(), parameters}, first_of({100, 1, 1}));
   EXPECT_EQ(words[1], 100u);
   words[0] = words[1] = 0;
+  runner.run({"take_tickets", entry_of<take_tickets, false, true>(), parameters, 1, 9}, first_of({10, 1, 1}));
+  EXPECT_EQ(words[1], 10u);
+  words[0] = words[1] = 0;
   void* only_words[] = {words};
-  runner.run({"wait_for_the_last", entry_of<wait_for_the_last, false>(), only_words}, first_of({100, 1, 1}));
+  runner.run({"wait_for_the_last", entry_of<wait_for_the_last, false>(), only_words, 1, 10}, first_of({100, 1, 1}));
   EXPECT_EQ(words[1], 100u);
 }
 

@@ -186,8 +186,8 @@ TEST_F(running_drives_of_a_process, a_fork_does_not_drive_its_parents_drive) {
   const pid_t child = fork();
   if (child == 0) {
     drive.reset();  // which is its parent's to shut down
-    const std::string told = refusal_of(error_kind::bad_input, [&] { share(); });
-    _exit(told.find("the process that this one was forked from drives it") == std::string::npos ? 1 : 0);
+    const std::string refusal = refusal_of(error_kind::bad_input, [&] { share(); });
+    _exit(refusal.find("the process that this one was forked from drives it") == std::string::npos ? 1 : 0);
   }
   int ended = 0;
   ASSERT_EQ(waitpid(child, &ended, 0), child);
