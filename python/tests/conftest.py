@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import arrays_here
 import numpy as np
 import penstock
 import pytest
+from penstock import fs
 from penstock.arrays import foreign
 from places import DEVICES, PLACEMENTS
 from trained_tables import ROWS, WIDTH
@@ -24,6 +25,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def device(request: pytest.FixtureRequest) -> str:
     """Where the kernels of a test run."""
     return str(request.param)
+
+
+@pytest.fixture
+def executor(device: str) -> Literal["cpu", "cuda"]:
+    """The same, as an executor's name."""
+    return "cuda" if "cuda" in device else "cpu"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> fs.Folder:
+    """The test's folder, mounted to be written behind a small cache."""
+    return fs.mount(tmp_path, writable=True, executor=executor, cache="1MiB", line=512)
 
 
 @pytest.fixture(params=DEVICES)

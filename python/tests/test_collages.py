@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pytest
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pytest.importorskip("PIL", reason="Pillow is not installed")
@@ -25,11 +24,6 @@ from PIL import Image
 Executor = Literal["cpu", "cuda"]
 Pixels = npt.NDArray[np.uint8]
 FILES = ["collage.json", "lsh.index", "records", "tiles"]
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Executor:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
 
 
 def noise(rows: int, columns: int, seed: int = 1) -> Pixels:

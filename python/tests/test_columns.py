@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.columns import col, convert, count, lit, open_table, taxi
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pl: Any = pytest.importorskip("polars", reason="polars is not installed")
@@ -21,11 +20,6 @@ pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from column_frames import ROWS, frame_of, opened, same, written  # noqa: E402
 
 DAY = datetime.date(2020, 1, 31)
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> str:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
 
 
 @pytest.fixture(scope="module")

@@ -29,11 +29,6 @@ KEYS = ["far", "near", "number", "nan", "text", "day", "flag", "whole"]
 KEYS += [f"{name}_n" for name in ("far", "number", "text", "whole")]
 
 
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Any:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
-
-
 def frame_of(rows: int = ROWS, seed: int = 1) -> Any:
     draw = np.random.default_rng(seed)
     ends = np.array([-(2**63), 2**63 - 1, 0, -1, 5], np.int64)

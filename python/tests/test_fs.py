@@ -15,16 +15,10 @@ from typing import Literal
 import pytest
 from penstock import fs
 from penstock.cli.main import main
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
 PART = 8 << 20
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Literal["cpu", "cuda"]:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
 
 
 def lines_of(root: Path, pattern: bytes, ignore_case: bool = False) -> list[tuple[str, int, bytes]]:

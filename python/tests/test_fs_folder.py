@@ -11,25 +11,13 @@ import subprocess
 import threading
 from array import array
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from penstock import fs
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
 INCLUDE = Path(__file__).parents[2] / "include"
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Literal["cpu", "cuda"]:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> fs.Folder:
-    return fs.mount(tmp_path, writable=True, executor=executor, cache="1MiB", line=512)
 
 
 def test_what_is_written_once_leaves_what_others_write(tmp_path: Path, folder: fs.Folder) -> None:

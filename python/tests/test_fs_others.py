@@ -15,19 +15,8 @@ import numpy as np
 import penstock
 import pytest
 from penstock import fs
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Literal["cpu", "cuda"]:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> fs.Folder:
-    return fs.mount(tmp_path, writable=True, executor=executor, cache="1MiB", line=512)
 
 
 @pytest.fixture

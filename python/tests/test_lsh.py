@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pytest
-from places import DEVICES
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
@@ -24,11 +23,6 @@ from penstock import Error, lsh
 Executor = Literal["cpu", "cuda"]
 Floats = npt.NDArray[np.float32]
 HEADER = {"records": 8, "record_bytes": 16, "dimensions": 32, "tables": 36, "projections": 40, "buckets": 44}
-
-
-@pytest.fixture(params=DEVICES)
-def executor(request: pytest.FixtureRequest) -> Executor:
-    return "cuda" if "cuda" in str(request.param) else "cpu"
 
 
 def drawn(rows: int, dimensions: int, seed: int = 1) -> Floats:
