@@ -121,7 +121,7 @@ def test_loaders_of_one_size_share_a_partition() -> None:
 @needs_gpu
 def test_a_partition_refuses_what_cannot_be() -> None:
     partitioned(16)
-    for sms, why in (0, "without sms"), (1, "at least"), (10_000, "some must be left"):
+    for sms, why in (0, "there are no sms"), (1, "at least"), (10_000, "some must be left"):
         with pytest.raises(ValueError, match=why):
             made(sms=sms, sm_partition=True)
 

@@ -157,4 +157,4 @@ def numbers_of_sorted(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _dated(values: Any, valid: npt.NDArray[np.bool_]) -> Any:
-    return values if valid.all() else np.where(valid, values, np.datetime64("NaT"))
+    return values if valid.all() else np.where(valid, values, np.array("NaT", values.dtype))
