@@ -278,7 +278,7 @@ def run_busy(options: argparse.Namespace, folder: Path) -> None:
         for place in ("host", "storage", "storage.8th", *(("hbm",) if options.executor == "cuda" else ()))
     }
     for number in BUSY_QUERIES:
-        wanted = numpys(plain, options.rows, number)
+        wanted = numpys(plain, options.rows, number, LONG)
         idle = measured(options, tables, number, wanted)
         with busy_host():
             busy = measured(options, tables, number, wanted)
@@ -313,9 +313,9 @@ def measured(
     return seconds
 
 
-def numpys(folder: Path, rows: int, number: int) -> Answer:
+def numpys(folder: Path, rows: int, number: int, miles: float) -> Answer:
     places = {name: folder / f"{k:04d}.values" for k, name in enumerate(taxi.COLUMNS_OF["needed"])}
-    met = np.fromfile(places[taxi.DISTANCE], np.float64, rows) >= LONG
+    met = np.fromfile(places[taxi.DISTANCE], np.float64, rows) >= miles
     sums = {
         name: math.fsum(np.fromfile(places[name], np.float64, rows)[met])
         for name in (taxi.DISTANCE, *taxi.METRICS[:number])
