@@ -21,10 +21,11 @@ pytest.importorskip("torch_geometric", reason="torch_geometric is not installed"
 import gnn_training_run  # noqa: E402
 from gnn_papers import draw_papers, odd_split, with_seeds  # noqa: E402
 from gnn_training_run import send  # noqa: E402
-from penstock.gnn import Batch, NeighborLoader, data  # noqa: E402
+from penstock.gnn import Batch, LinkLoader, NeighborLoader, data  # noqa: E402
 from penstock.gnn.training import MODELS, Interrupted, Options, Timeline, metrics, train  # noqa: E402
 from penstock.gnn.training.blocks import Edges, edges_without_positives, layers_of  # noqa: E402
 from penstock.gnn.training.models import SampledModel, Shape  # noqa: E402
+from penstock.gnn.training.objectives import features_of, objective_for  # noqa: E402
 from penstock.gnn.training.ranks import Ranks  # noqa: E402
 from penstock.gnn.training.timeline import shared, total, union  # noqa: E402
 from penstock.sampling import Graph  # noqa: E402
@@ -237,6 +238,27 @@ def test_a_loss_that_is_no_number_ends_the_training(papers: Path, tmp_path: Path
         with pytest.raises(ValueError, match="the loss of step 1 in epoch 2 is nan: look for features"):
             train(Options(folder, checkpoint_every=every, **given))
         assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("task", ["nodes", "links"])
+def test_scores_that_are_no_numbers_are_not_measured(task: str) -> None:
+    ring = torch.arange(10)
+    graph = Graph.from_edges(ring, (ring + 1) % 10, nodes=10, device="cpu")
+    model = SampledModel(Options(fanout=(2,), layers=1, task=task), Shape(width=4, outputs=3, relations=1))
+    objective, ranks = objective_for(task, features_of), Ranks(0, 1, torch.device("cpu"))
+    features = torch.randn(10, 4)
+    for wrong in (False, True):
+        if wrong:
+            features[3] = torch.nan
+        if task == "nodes":
+            loader: Any = NeighborLoader(graph, features, ring, [2], labels=ring % 3)
+        else:
+            loader = LinkLoader(graph, features, torch.stack([ring, (ring + 1) % 10]), [2])
+        if not wrong:
+            assert objective.measure(model.eval(), loader, ranks, lambda: None)
+            continue
+        with pytest.raises(ValueError, match="no finite numbers: look for features"):
+            objective.measure(model.eval(), loader, ranks, lambda: None)
 
 
 def start(folder: Path, plans: list[dict[str, Any]], rank: int = 0, size: int = 1) -> subprocess.Popen[bytes]:

@@ -330,6 +330,11 @@ def test_bad_input_is_one_sentence(edges: Edges) -> None:
         (lambda: sampler.sample([NODES]), ValueError, f"seed 0 is {NODES}: it is no node"),
         (lambda: sampler.sample([1, -1]), ValueError, "seed 1"),
         (lambda: sampler.sample([0.5]), TypeError, "give integers"),
+        (
+            lambda: sampler.sample(np.array([2**63], np.uint64)),
+            ValueError,
+            "seeds: 9223372036854775808: give",
+        ),
         (lambda: sampler.sample([1], seed_times=[1]), ValueError, "without times"),
         (lambda: NeighborSampler(graph, [0]), ValueError, "fan-out 0"),
         (lambda: NeighborSampler(graph, [-2]), ValueError, "fan-out -2"),

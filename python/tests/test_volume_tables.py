@@ -19,6 +19,7 @@ from test_volume_arrays import LAYOUTS, host, made, put
 
 native = pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("sqlglot")
 
 from penstock.columns import Query, Table, col, convert, count, open_table, sql  # noqa: E402
 

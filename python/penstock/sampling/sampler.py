@@ -101,12 +101,14 @@ class _Sampler:
         if is_torch(given):
             import torch
 
-            if given.dtype.is_floating_point or given.dtype in (torch.bool, torch.complex64):
+            if given.dtype.is_floating_point or given.dtype.is_complex or given.dtype == torch.bool:
                 raise TypeError(f"sample: {what} of type {given.dtype}: give integers")
             return given.detach().reshape(-1).to(device=self.device, dtype=torch.int64).contiguous()
         values = np.asarray(given)
         if values.size and values.dtype.kind not in "iu":
             raise TypeError(f"sample: {what} of type {values.dtype}: give integers")
+        if values.dtype == np.uint64 and values.size and int(values.max()) >= _PAST_TIMES:
+            raise ValueError(f"sample: {what}: {values.max()}: give numbers below {_PAST_TIMES}")
         return self._library.rows(np.ascontiguousarray(values, np.int64).reshape(-1))
 
     def _sample(

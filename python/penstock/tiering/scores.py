@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,8 +76,10 @@ def score(
     if method not in METHODS:
         raise ValueError(f"score: method {shown(method)}: choose {', '.join(METHODS)}")
     refuse_without_effect(SAMPLED, {"method": method, "fanout": fanout}, "score")
-    if not 0 <= damping < 1:
-        raise ValueError(f"score: damping {damping}: give a number from 0 up to 1")
+    if not isinstance(damping, (int, float)) or not 0 <= damping < 1:
+        raise ValueError(f"score: damping {shown(damping)}: give a number from 0 up to 1")
+    if not isinstance(tolerance, (int, float)) or not 0 <= tolerance < math.inf:
+        raise ValueError(f"score: tolerance {shown(tolerance)}: give a number from 0 on")
     if graph.nodes == 0:
         return np.zeros(0)
     weighted = method in ("weighted_reverse_pagerank", "frequency")

@@ -31,7 +31,7 @@ def node_numbers(what: str, given: Any, nodes: int) -> torch.Tensor:
         raise TypeError(f"loader: {what} of type {numbers.dtype}: give integers")
     if numbers.dtype == torch.uint8 and len(numbers.reshape(-1)) == nodes > 2 and int(numbers.max()) <= 1:
         raise TypeError(f"loader: {what}: a mask of uint8 would be numbers: give it as bool")
-    numbers = numbers.to(torch.int64).reshape(-1)
+    numbers = integers(what, numbers).reshape(-1)
     check_nodes(what, numbers, nodes)
     return numbers
 

@@ -67,15 +67,19 @@ class NodeLabels:
     def measure(
         self, model: Any, loader: Iterable[Any], ranks: Ranks, check: Check
     ) -> dict[str, float] | None:
-        count, rights = 0, []
+        count, rights, losses = 0, [], []
         for batch in loader:
             check()
             with torch.no_grad():
                 answer = self.answer(model, batch)
             count += answer.count
             rights.append(answer.right)
+            losses.append(answer.loss)
         right = int(torch.stack(rights).sum()) if rights else 0
-        rights_of, counts = zip(*ranks.gather((right, count)), strict=True)
+        # Logits that are no numbers count as the first class: no loss of theirs is a number.
+        finite = not losses or bool(torch.stack(losses).isfinite().all())
+        rights_of, counts, finites = zip(*ranks.gather((right, count, finite)), strict=True)
+        _refuse_unless(all(finites))
         return {"accuracy": sum(rights_of) / sum(counts)} if sum(counts) else None
 
 
@@ -110,6 +114,7 @@ class Links:
                 reciprocal.append(reciprocal_ranks(positive[-1], negative[-1]))
         found = ranks.gather(tuple(np.concatenate(each) for each in (positive, negative, reciprocal)))
         edges, others, inverse = (np.concatenate(each) for each in zip(*found, strict=True))
+        _refuse_unless(bool(np.isfinite(edges).all() and np.isfinite(others).all()))
         if not len(inverse):
             return None
         return {"auc": auc(edges, others), "mrr": float(inverse.mean())}
@@ -118,3 +123,11 @@ class Links:
         embedded = model(self._read(batch), edges_without_positives(batch), batch.nodes_per_hop)
         first, second = batch.edge_label_index
         return (embedded[first] * embedded[second]).sum(1)
+
+
+def _refuse_unless(finite: bool) -> None:
+    if not finite:
+        raise ValueError(
+            "measure: scores of a model that are no finite numbers: look for features that are none, or give "
+            "a smaller lr"
+        )
