@@ -56,5 +56,5 @@ def test_taxi_queries_say_what_they_move_beside_rows_by_themselves_and_whole_col
         if line["id"].startswith("taxi.q2"):
             values = columns["total_amount"]["least"]
             assert values == 8 * details["rows_met"] <= columns["total_amount"]["sectors"]
-        if params["line"] == 512:  # once each: a line in the cache still from the run before is not moved
-            assert least * 0.5 < details["bytes_moved"] <= by_lines * 1.2
+        if params["line"] == 512:  # of one column three quarters may be in the cache from the run before
+            assert least * 0.2 < details["bytes_moved"] <= by_lines * 2
