@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -379,6 +380,7 @@ def test_bad_input_is_one_sentence() -> None:
             TypeError,
             "workers: there is no such option",
         ),
+        (lambda: pickle.dumps(NeighborLoader(graph, features, [1], [2])), TypeError, "one in each process"),
         (lambda: NeighborLoader(graph, features, [1], [2], labels=[1, 2]), ValueError, "2 labels"),
         (lambda: NeighborLoader(graph, features, [1], [2], labels=["a"] * NODES), TypeError, "give numbers"),
         (lambda: NeighborLoader(graph, features, "a", [2]), TypeError, "give integers, or a mask"),

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -66,6 +66,9 @@ class Loader(ABC):
         self._beginning = threading.RLock()  # lest an iteration begins in one epoch and goes on in another
         self._ahead: Living[Ahead] = Living()
         self._order: tuple[int, torch.Tensor] | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("loader: it has threads and streams of this process: make one in each process")
 
     @property
     def training_stream(self) -> torch.cuda.Stream | None:
